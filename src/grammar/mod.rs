@@ -45,6 +45,8 @@ pub enum Terminal {
     Format(Format),
     /// A JSON number out of a set.
     Number(NumberSpec),
+    /// White space around a whole JSON document.
+    Margin,
     /// One special token, named by its text or id; never spelled as bytes.
     Special(SpecialSpec),
 }
@@ -121,6 +123,10 @@ pub struct OtherKeys {
     pub keys: ExprId,
     /// Their value.
     pub value: NodeId,
+    /// Least number of keys of this class.
+    pub min: u64,
+    /// Greatest number of keys of this class.
+    pub max: Option<u64>,
 }
 
 /// A JSON object.
