@@ -30,8 +30,9 @@
 //! different set of bytes below a node (most nodes share one of a few thousand). The 275,000 nodes
 //! of a vocabulary of 128,256 tokens take about 6 MB.
 use super::TokenId;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use std::fmt;
+use std::hash::BuildHasher;
 
 /// Node of a [`Trie`]; the root is 0, ids are in preorder (a subtree is a range of ids).
 pub type NodeId = u32;
@@ -67,8 +68,16 @@ impl Trie {
     ///
     /// All bytes together must be fewer than 2³² (a [`super::Vocabulary`] checks a lower limit).
     pub fn new<'a>(tokens: impl IntoIterator<Item = (&'a [u8], TokenId)>) -> Self {
-        let mut sorted: Vec<_> =
-            tokens.into_iter().map(|(bytes, id)| (prefix_key(bytes), bytes, id)).collect();
+        let tokens: Vec<_> = tokens.into_iter().collect();
+        // The sort jumps between the tokens: side by side, their bytes stay in the cache.
+        let bytes = tokens.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>().concat();
+        let mut rest = &bytes[..];
+        let mut sorted = Vec::with_capacity(tokens.len());
+        for (bytes, id) in tokens {
+            let (bytes, after) = rest.split_at(bytes.len());
+            rest = after;
+            sorted.push((prefix_key(bytes), bytes, id));
+        }
         sorted.sort_unstable();
         let mut builder = Builder::with_capacity(sorted.len());
         for (_, bytes, id) in sorted {
@@ -183,14 +192,35 @@ struct Builder {
     path: Vec<Open>,
     /// Bytes of the path: those of the last token.
     last: Vec<u8>,
-    sets: HashMap<ByteSet, u32>,
+    sets: SetIndex,
+}
+
+/// Finds the number of a set in `Trie::byte_sets`; the sets themselves are only there.
+#[derive(Default)]
+struct SetIndex {
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl SetIndex {
+    /// The number of `set`, appended to `sets` if it is new.
+    fn intern(&mut self, set: &ByteSet, sets: &mut Vec<ByteSet>) -> u32 {
+        let hash_of = |set: &ByteSet| self.hasher.hash_one(set);
+        let hash = hash_of(set);
+        if let Some(&number) = self.numbers.find(hash, |&number| sets[number as usize] == *set) {
+            return number;
+        }
+        let number = sets.len() as u32;
+        sets.push(*set);
+        self.numbers.insert_unique(hash, number, |&number| hash_of(&sets[number as usize]));
+        number
+    }
 }
 
 impl Builder {
     fn with_capacity(tokens: usize) -> Self {
         // Real vocabularies have about two nodes a token.
         let nodes = 2 * tokens + 1;
-        let empty: ByteSet = [0; 4];
         let mut builder = Self {
             trie: Trie {
                 child_start: Vec::new(),
@@ -201,13 +231,13 @@ impl Builder {
                 token_start: Vec::with_capacity(nodes + 1),
                 tokens: Vec::with_capacity(tokens),
                 below: Vec::with_capacity(nodes),
-                byte_sets: vec![empty],
+                byte_sets: vec![[0; 4]],
                 max_len: 0,
             },
             edges: Vec::with_capacity(nodes),
             path: Vec::new(),
             last: Vec::new(),
-            sets: HashMap::from_iter([(empty, 0)]),
+            sets: SetIndex::default(),
         };
         builder.open(0, Trie::ROOT);
         builder
@@ -258,10 +288,7 @@ impl Builder {
         trie.subtree_end[open.node as usize] = trie.subtree_end.len() as NodeId;
         // Leaves, more than half of the nodes, keep set 0, the empty one.
         if open.below != [0; 4] {
-            trie.below[open.node as usize] = *self.sets.entry(open.below).or_insert_with(|| {
-                trie.byte_sets.push(open.below);
-                trie.byte_sets.len() as u32 - 1
-            });
+            trie.below[open.node as usize] = self.sets.intern(&open.below, &mut trie.byte_sets);
         }
     }
 
