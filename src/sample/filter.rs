@@ -1,0 +1,159 @@
+//! Top-k, top-p, min-p and the draw, over candidates that may not be all there are.
+//!
+//! # Method
+//! [`collect`] gathers the tokens within some reach of the best one and bounds what the others can
+//! weigh ([`Bound`]). The total weight then lies between the sum of the candidates and that sum
+//! plus the bound. A filter is decided when it cuts at the same candidate for both ends, and then
+//! the others are out and the bound is zero; a draw is decided when it falls on the same candidate
+//! for both. Otherwise the caller tries a wider reach, at the widest of which the others weigh
+//! nothing. So the answer is always the one that all tokens together would give.
+//!
+//! By hand, top-p 0.9: candidates weigh 60, 35, 5, the others at most 2. The total is 100 to 102,
+//! the target 90 to 91.8, the sums 60, 95: both targets are crossed at the second candidate.
+
+use crate::sample::Settings;
+use crate::sample::gather::{Peak, Row};
+use crate::sample::weight::{self, Candidate, NOTHING, ONE, crossing};
+use crate::vocab::TokenId;
+
+/// How far below the best logit, in units of the temperature, candidates are collected; and a
+/// second line below which a token counts for less in the bound.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach {
+    collect: f64,
+    bound: f64,
+}
+
+/// Everything that has weight.
+pub(crate) const EVERYTHING: Reach = Reach { collect: NOTHING, bound: NOTHING };
+
+/// What is tried in turn.
+pub(crate) const REACHES: [Reach; 3] =
+    [Reach { collect: 10.0, bound: 18.0 }, Reach { collect: 17.0, bound: 23.0 }, EVERYTHING];
+
+/// What the tokens that were not collected weigh at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// All together.
+    pub total: u64,
+    /// Each.
+    pub each: u64,
+}
+
+impl Bound {
+    const ZERO: Bound = Bound { total: 0, each: 0 };
+}
+
+/// Fills `candidates`, with weights, with the tokens within reach of the peak.
+pub(crate) fn collect(
+    row: &Row<'_>,
+    peak: &Peak,
+    (settings, reach): (&Settings, Reach),
+    blocks: &[f32],
+    candidates: &mut Vec<Candidate>,
+) -> Bound {
+    candidates.clear();
+    // Rounded down, so that all tokens below the threshold are below the exact one too.
+    let threshold = |units: f64| {
+        let exact = f64::from(peak.logit) - units * settings.temperature;
+        (exact as f32).next_down()
+    };
+    let thresholds = (threshold(reach.bound), threshold(reach.collect));
+    let rest = row.collect(thresholds, blocks, candidates);
+    weight::weigh(candidates, peak.logit, settings.temperature);
+    let (near, far) = (weight_at(reach.collect), weight_at(reach.bound));
+    let total = rest.near as u64 * near + rest.far as u64 * far;
+    match total {
+        0 => Bound::ZERO,
+        total => Bound { total, each: near },
+    }
+}
+
+/// An upper bound for the weight of a token `units` below the best.
+fn weight_at(units: f64) -> u64 {
+    match (weight::exp(-units) * ONE as f64) as u64 {
+        0 => 0,
+        weight => weight + 1,
+    }
+}
+
+/// Applies top-k, top-p and min-p: drops candidates, and returns the bound that remains, or `None`
+/// if the outcome hangs on tokens that were not collected.
+pub(crate) fn narrow(
+    settings: &Settings,
+    candidates: &mut Vec<Candidate>,
+    mut rest: Bound,
+) -> Option<Bound> {
+    let k = settings.top_k;
+    if k > 0 && k <= candidates.len() {
+        weight::select(candidates, k);
+        candidates.truncate(k);
+        rest = Bound::ZERO;
+    }
+    if settings.top_p < 1.0 {
+        let sum = weight::total(candidates);
+        let cut = crossing(candidates, share(settings.top_p, sum))?;
+        if cut.sum < share(settings.top_p, sum + rest.total) {
+            return None;
+        }
+        candidates.truncate(cut.index + 1);
+        rest = Bound::ZERO;
+    }
+    if settings.min_p > 0.0 {
+        let floor = ((settings.min_p * ONE as f64).ceil() as u64).max(1);
+        if rest.each >= floor {
+            return None;
+        }
+        candidates.retain(|c| c.weight >= floor);
+        rest = Bound::ZERO;
+    }
+    Some(rest)
+}
+
+/// The candidate on which a random number of 53 bits falls, `None` if that hangs on the rest.
+pub(crate) fn pick(candidates: &mut [Candidate], rest: Bound, draw: u64) -> Option<TokenId> {
+    let place = |total: u64| ((u128::from(draw) * u128::from(total)) >> 53) as u64 + 1;
+    let sum = weight::total(candidates);
+    let found = crossing(candidates, place(sum))?;
+    let decided = found.sum >= place(sum + rest.total);
+    candidates.get(found.index).filter(|_| decided).map(Candidate::token)
+}
+
+/// The least sum, at least 1, that is a share `p < 1` of `total` or more.
+fn share(p: f64, total: u64) -> u64 {
+    // p as a fraction of 2^64, exact for any p that matters (above 2^-11, a double has no finer
+    // bits), times the total without rounding.
+    let fraction = (p * 2_f64.powi(64)) as u128;
+    let product = fraction * u128::from(total);
+    (product.div_ceil(1 << 64) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_is_the_least_that_suffices() {
+        assert_eq!(share(0.5, 10), 5);
+        assert_eq!(share(0.5, 11), 6);
+        assert_eq!(share(0.0, 11), 1);
+        assert_eq!(share(1e-300, 11), 1);
+        assert_eq!(share(1.0_f64.next_down(), 1 << 60), (1 << 60) - (1 << 7));
+    }
+
+    #[test]
+    fn undecided_when_the_rest_matters() {
+        let settings = Settings { top_p: 0.9, ..Settings::drawing(1.0) };
+        let mut candidates: Vec<Candidate> =
+            [0.0, -1.0, -2.0].into_iter().zip(0..).map(|(l, id)| Candidate::new(id, l)).collect();
+        weight::weigh(&mut candidates, 0.0, 1.0);
+        let sum = weight::total(&candidates);
+        // 0.665, 0.910, 1.000: the second crosses 0.9, and still does if the rest weighs 1 %,
+        // but not if it weighs 2 %.
+        for (rest, kept) in [(sum / 100, Some(2)), (sum / 50, None)] {
+            let mut candidates = candidates.clone();
+            let narrowed = narrow(&settings, &mut candidates, Bound { total: rest, each: 1 });
+            assert_eq!(narrowed.map(|_| candidates.len()), kept);
+        }
+    }
+}

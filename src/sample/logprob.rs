@@ -1,0 +1,122 @@
+//! Log-probabilities: how likely the model found what was chosen, computed only when asked.
+//!
+//! *Raw* is the model's own law, the softmax of all logits. *Constrained* is that law
+//! renormalised over the mask; before penalties, temperature and filters, so that the figures of
+//! two runs with other settings can be compared. The *mask mass* is the raw probability of the
+//! allowed tokens together: constrained = raw / mask mass. A small mask mass means that the model
+//! wanted to say something else; the product over an answer is the weight by which its law was bent.
+//!
+//! A mean log-probability is a signal for routing (ask a larger model, ask a person), not a
+//! probability that the answer is right. Logarithms are the platform's and may differ in the last
+//! digit between machines; nothing that is chosen depends on them.
+
+use crate::error::Result;
+use crate::sample::gather::Row;
+use crate::sample::weight::{Candidate, exp, select, sort};
+use crate::sample::{Step, only};
+use crate::vocab::TokenId;
+
+/// A token with its log-probabilities (natural logarithms).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LogProb {
+    /// The token.
+    pub token: TokenId,
+    /// Among all tokens.
+    pub raw: f64,
+    /// Among the allowed tokens.
+    pub constrained: f64,
+}
+
+/// The log-probabilities of one step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepLogProbs {
+    /// The chosen token.
+    pub chosen: LogProb,
+    /// Raw probability of all allowed tokens together.
+    pub mask_mass: f64,
+    /// The most likely allowed tokens, the best first.
+    pub alternatives: Vec<LogProb>,
+}
+
+/// Computes them for the token `chosen` at `step`, with this many alternatives.
+///
+/// # Errors
+/// [`crate::Kind::Model`] if a logit is not a number or plus infinity.
+pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Result<StepLogProbs> {
+    let all = Row::new(step.logits, None, step.position)?;
+    let allowed = Row::new(step.logits, step.mask, step.position)?;
+    let log_all = log_sum(&all)?;
+    let log_allowed = match only(step)? {
+        Some(token) => f64::from(allowed.logit(token)),
+        None => log_sum(&allowed)?,
+    };
+    let log_prob = |token: TokenId| {
+        let logit = f64::from(all.logit(token));
+        // A forced token has probability 1 among the allowed, even if the model rules it out.
+        let constrained = if logit == log_allowed { 0.0 } else { logit - log_allowed };
+        LogProb { token, raw: logit - log_all, constrained }
+    };
+    let mut candidates: Vec<Candidate> = match alternatives {
+        0 => Vec::new(),
+        _ => allowed.tokens().map(|id| Candidate::new(id, allowed.logit(id))).collect(),
+    };
+    select(&mut candidates, alternatives);
+    candidates.truncate(alternatives);
+    sort(&mut candidates);
+    Ok(StepLogProbs {
+        chosen: log_prob(chosen),
+        mask_mass: exp((log_allowed - log_all).min(0.0)),
+        alternatives: candidates.iter().map(|c| log_prob(c.token())).collect(),
+    })
+}
+
+/// `ln` of the sum of `e^logit` over the allowed tokens.
+fn log_sum(row: &Row<'_>) -> Result<f64> {
+    let peak = f64::from(row.peak(&mut Vec::new())?.logit);
+    let sum: f64 = row.tokens().map(|id| exp(f64::from(row.logit(id)) - peak)).sum();
+    Ok(peak + sum.ln())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matcher::Mask;
+
+    #[test]
+    fn agree_with_the_definition() -> Result<()> {
+        let logits: Vec<f32> = (0..100).map(|i| ((i * 37) % 100) as f32 / 7.0).collect();
+        let ids: Vec<TokenId> = (0..100).filter(|i| i % 3 == 0).collect();
+        let mask = Some(Mask::Sparse(&ids));
+        let step = Step { logits: &logits, mask, history: &[], position: 0 };
+        let found = log_probs(&step, 30, 4)?;
+        let e = |id: TokenId| f64::from(logits[id as usize]).exp();
+        let all: f64 = (0..100).map(e).sum();
+        let allowed: f64 = ids.iter().map(|&id| e(id)).sum();
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+        close(found.chosen.raw, (e(30) / all).ln());
+        close(found.chosen.constrained, (e(30) / allowed).ln());
+        close(found.mask_mass, allowed / all);
+        let mut best = ids.clone();
+        best.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
+        let tokens: Vec<TokenId> = found.alternatives.iter().map(|a| a.token).collect();
+        assert_eq!(tokens, best[..4]);
+        let everything = log_probs(&Step { mask: None, ..step }, 30, 0)?;
+        close(everything.mask_mass, 1.0);
+        assert_eq!(everything.chosen.raw, everything.chosen.constrained);
+        Ok(())
+    }
+
+    #[test]
+    fn a_forced_token_is_certain_among_the_allowed() -> Result<()> {
+        let logits = [3.0, f32::NEG_INFINITY, -2.0];
+        for (token, mass) in [(2, (-5.0_f64).exp() / (1.0 + (-5.0_f64).exp())), (1, 0.0)] {
+            let ids = [token];
+            let mask = Some(Mask::Sparse(&ids));
+            let step = Step { logits: &logits, mask, history: &[], position: 0 };
+            let found = log_probs(&step, token, 0)?;
+            assert_eq!(found.chosen.constrained, 0.0);
+            assert!((found.mask_mass - mass).abs() < 1e-15);
+        }
+        Ok(())
+    }
+}
