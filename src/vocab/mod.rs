@@ -29,6 +29,12 @@
 //!
 //! One pass over the tokens beside the trie's sort; vocabularies are cloned by reference.
 
+mod file;
+mod huggingface;
+mod pieces;
+mod spelling;
+mod table;
+mod tiktoken;
 pub mod trie;
 
 use crate::error::{Error, Kind, Result};
@@ -37,6 +43,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+pub use pieces::{Piece, PieceKind};
 pub use trie::Trie;
 
 /// Id of a token, `0..Vocabulary::len()`.
