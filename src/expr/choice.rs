@@ -1,0 +1,384 @@
+//! Constructors of unions and intersections, with normalisation.
+//!
+//! Two constructors of each: the public ones also do what costs more and needs doing once (words
+//! become one set; a finite set is filtered by what it is intersected with). Derivatives use the
+//! plain ones, [`Exprs::any_of`] and [`Exprs::all_of`].
+use super::class;
+use super::node::{Exprs, Life, Node, UNBOUNDED};
+use super::ExprId;
+use crate::limits::Fuel;
+
+/// A finite set with more strings than this is not filtered when it is intersected.
+const FILTER_LIMIT: u64 = 10_000;
+/// Work that filtering may take.
+const FILTER_FUEL: u64 = 400_000;
+
+impl Exprs {
+    /// Any of `parts`.
+    pub fn or(&mut self, parts: &[ExprId]) -> ExprId {
+        let mut flat = Vec::with_capacity(parts.len());
+        for &part in parts {
+            match self.node(part) {
+                Node::Or(list) => flat.extend_from_slice(self.lists.get(list)),
+                _ => flat.push(part),
+            }
+        }
+        self.merge_literals(&mut flat);
+        self.any_of(&flat)
+    }
+
+    /// All of `parts`; [`ExprId::ANY`] if there are none.
+    ///
+    /// A set of literals (up to 10,000) is filtered by the other parts, so that literals stay
+    /// literals; a literal that the other parts exclude is dropped from a complement.
+    pub fn and(&mut self, parts: &[ExprId]) -> ExprId {
+        let mut parts = parts.to_vec();
+        if let Some(at) = parts.iter().position(|&p| self.is_small_set(p)) {
+            let set = parts.remove(at);
+            let rest = self.all_of(&parts);
+            return match self.filtered_by(set, rest) {
+                Some(left) => left,
+                None => self.all_of(&[set, rest]),
+            };
+        }
+        for i in 0..parts.len() {
+            let Node::Not(inner) = self.node(parts[i]) else { continue };
+            if !self.is_small_set(inner) {
+                continue;
+            }
+            let others: Vec<ExprId> =
+                parts.iter().enumerate().filter(|&(j, _)| j != i).map(|(_, &p)| p).collect();
+            let others = self.all_of(&others);
+            if let Some(left) = self.filtered_by(inner, others) {
+                parts[i] = self.not(left);
+            }
+        }
+        self.all_of(&parts)
+    }
+
+    fn is_small_set(&self, expr: ExprId) -> bool {
+        match self.node(expr) {
+            Node::Literal(..) => true,
+            Node::Set(set) => u64::from(set.hi - set.lo) <= FILTER_LIMIT,
+            _ => false,
+        }
+    }
+
+    /// The literals of `set` that match `other`, unless that takes too much work.
+    fn filtered_by(&mut self, set: ExprId, other: ExprId) -> Option<ExprId> {
+        if other == ExprId::ANY {
+            return Some(set);
+        }
+        let depth = match self.node(set) {
+            Node::Literal(_, offset) => offset,
+            Node::Set(set) => set.depth,
+            _ => return None,
+        };
+        let ids = self.literals_left(set)?;
+        let keep = self.matching(&ids, depth as usize, other, &mut Fuel::new(FILTER_FUEL)).ok()?;
+        Some(self.literals_filtered(set, &|id| keep.binary_search(&id).is_ok()))
+    }
+
+    /// Any of `parts`, without the merging of literals.
+    pub(super) fn any_of(&mut self, parts: &[ExprId]) -> ExprId {
+        match *parts {
+            [] => return ExprId::NEVER,
+            [one] => return if self.life(one) == Life::Dead { ExprId::NEVER } else { one },
+            _ => {}
+        }
+        let mut flat = Vec::with_capacity(parts.len());
+        let mut ranges = Vec::new();
+        let mut optional = false;
+        for &part in parts {
+            let mut part = part;
+            if let Node::Repeat(item, 0, 1) = self.node(part) {
+                optional = true;
+                part = item;
+            }
+            match self.node(part) {
+                _ if self.life(part) == Life::Dead => {}
+                _ if part == ExprId::ANY => return ExprId::ANY,
+                Node::Epsilon => optional = true,
+                Node::Or(list) => flat.extend_from_slice(self.lists.get(list)),
+                _ => flat.push(part),
+            }
+        }
+        flat.retain(|&part| match self.node(part) {
+            Node::Class(class) => {
+                ranges.push(class);
+                false
+            }
+            _ => true,
+        });
+        flat.extend(self.class_union(&ranges));
+        flat.sort_unstable();
+        flat.dedup();
+        self.merge_repeats(&mut flat);
+        self.drop_covered(&mut flat);
+        if flat.contains(&ExprId::ANY) || self.has_complement(&flat) {
+            return ExprId::ANY;
+        }
+        let any = match *flat {
+            [] => return if optional { ExprId::EPSILON } else { ExprId::NEVER },
+            [one] => one,
+            _ => {
+                let list = self.lists.intern(&flat);
+                self.add(Node::Or(list))
+            }
+        };
+        if optional { self.repeat_counts(any, 0, 1) } else { any }
+    }
+
+    /// One class for all of these.
+    fn class_union(&mut self, classes: &[u32]) -> Option<ExprId> {
+        match *classes {
+            [] => None,
+            [one] => Some(self.add(Node::Class(one))),
+            _ => {
+                let mut ranges: Vec<class::Range> =
+                    classes.iter().flat_map(|&c| self.classes.get(c).iter().copied()).collect();
+                class::normalise(&mut ranges);
+                Some(self.class_of(&ranges))
+            }
+        }
+    }
+
+    /// `X{a,b}T|X{c,d}T` = `X{min,max}T` where the counts touch: else `.{0,9}x.{0,9}` and its like
+    /// give a part for each count.
+    fn merge_repeats(&mut self, flat: &mut Vec<ExprId>) {
+        let mut counted: Vec<(ExprId, ExprId, u64, u64)> = Vec::new();
+        for &part in flat.iter() {
+            counted.extend(self.counted_head(part));
+        }
+        if counted.is_empty() {
+            return;
+        }
+        for &part in flat.iter() {
+            let bare = |&(item, tail, ..): &(ExprId, ExprId, u64, u64)| {
+                item == part && tail == ExprId::EPSILON
+            };
+            if counted.iter().any(bare) {
+                counted.push((part, ExprId::EPSILON, 1, 1));
+            }
+        }
+        if counted.len() < 2 {
+            return;
+        }
+        counted.sort_unstable();
+        let mut merged: Vec<(ExprId, ExprId, u64, u64)> = Vec::with_capacity(counted.len());
+        for next in counted.iter().copied() {
+            match merged.last_mut() {
+                Some(last)
+                    if (last.0, last.1) == (next.0, next.1)
+                        && next.2 <= last.3.saturating_add(1) =>
+                {
+                    last.3 = last.3.max(next.3);
+                }
+                _ => merged.push(next),
+            }
+        }
+        if merged.len() == counted.len() {
+            return;
+        }
+        flat.retain(|&part| {
+            let bare = merged.iter().any(|&(item, tail, ..)| {
+                item == part && tail == ExprId::EPSILON
+            });
+            !bare && self.counted_head(part).is_none()
+        });
+        for (item, tail, min, max) in merged {
+            let head = self.repeat_counts(item, min, max);
+            let whole = self.join(head, tail);
+            flat.push(whole);
+        }
+        flat.sort_unstable();
+        flat.dedup();
+    }
+
+    /// `X{a,b}T` as `(X, T, a, b)`.
+    fn counted_head(&self, part: ExprId) -> Option<(ExprId, ExprId, u64, u64)> {
+        let (head, tail) = match self.node(part) {
+            Node::Concat(head, tail) => (head, tail),
+            _ => (part, ExprId::EPSILON),
+        };
+        match self.node(head) {
+            Node::Repeat(item, min, max) => Some((item, tail, min, max)),
+            _ => None,
+        }
+    }
+
+    /// Drops what a part `.{m,n}` covers by its lengths.
+    fn drop_covered(&mut self, flat: &mut Vec<ExprId>) {
+        for i in 0..flat.len() {
+            let Some(&window) = flat.get(i) else { return };
+            if let (ExprId::ANY_CHAR, min, max) = self.counts(window) {
+                flat.retain(|&part| {
+                    let info = self.info(part);
+                    part == window || info.min < min || info.max > max
+                });
+            }
+        }
+    }
+
+    /// Whether sorted `parts` hold an expression and its complement.
+    fn has_complement(&self, parts: &[ExprId]) -> bool {
+        parts.iter().any(|&part| match self.node(part) {
+            Node::Not(inner) => parts.binary_search(&inner).is_ok(),
+            _ => false,
+        })
+    }
+
+    /// All of `parts`, without filtering of literals.
+    pub(super) fn all_of(&mut self, parts: &[ExprId]) -> ExprId {
+        match *parts {
+            [] => return ExprId::ANY,
+            [one] => return one,
+            _ => {}
+        }
+        let mut all = Conjunction::default();
+        for &part in parts {
+            if self.life(part) == Life::Dead {
+                return ExprId::NEVER;
+            }
+            match self.node(part) {
+                Node::And(list) => {
+                    for part in self.lists.get(list).to_vec() {
+                        self.conjoin(&mut all, part);
+                    }
+                }
+                _ => self.conjoin(&mut all, part),
+            }
+        }
+        self.finish_and(all)
+    }
+
+    /// Sorts one part, which is no `And`, into a conjunction.
+    fn conjoin(&mut self, all: &mut Conjunction, part: ExprId) {
+        if self.is_empty_string(part) {
+            all.empty_string = Some(all.empty_string.map_or(part, |other| other.max(part)));
+            return;
+        }
+        if let Node::Not(inner) = self.node(part) {
+            all.nots.push(inner);
+            return;
+        }
+        let (item, min, max) = self.counts(part);
+        let Node::Class(class) = self.node(item) else {
+            all.others.push(part);
+            return;
+        };
+        all.min = all.min.max(min);
+        all.max = all.max.min(max);
+        if item == ExprId::ANY_CHAR {
+            return;
+        }
+        all.class = Some(match all.class {
+            None => class,
+            Some(other) => {
+                let both = class::intersect(self.classes.get(other), self.classes.get(class));
+                self.classes.intern(&both)
+            }
+        });
+    }
+
+    fn finish_and(&mut self, mut all: Conjunction) -> ExprId {
+        all.others.sort_unstable();
+        all.others.dedup();
+        all.nots.sort_unstable();
+        all.nots.dedup();
+        if all.nots.iter().any(|inner| all.others.binary_search(inner).is_ok()) {
+            return ExprId::NEVER;
+        }
+        let excluded = self.any_of(&all.nots);
+        let complement = self.not(excluded);
+        match self.node(complement) {
+            Node::Not(_) => all.others.push(complement),
+            _ if complement == ExprId::ANY => {}
+            _ => {
+                // The union of what is excluded became a plain expression: take it in as one.
+                all.nots.clear();
+                if self.life(complement) == Life::Dead {
+                    return ExprId::NEVER;
+                }
+                let mut again = std::mem::take(&mut all.others);
+                again.push(complement);
+                again.extend(self.class_part(&all));
+                again.extend(all.empty_string);
+                return self.all_of(&again);
+            }
+        }
+        self.close_and(all)
+    }
+
+    /// The parts of a conjunction that are repetitions of classes, as one.
+    fn class_part(&mut self, all: &Conjunction) -> Option<ExprId> {
+        let item = match all.class {
+            None => ExprId::ANY_CHAR,
+            Some(class) if self.classes.get(class).is_empty() => ExprId::NEVER,
+            Some(class) => self.add(Node::Class(class)),
+        };
+        let part = self.repeat_counts(item, all.min, all.max);
+        (part != ExprId::ANY).then_some(part)
+    }
+
+    /// The last step: lengths. `others` holds at most one `Not`, by now.
+    fn close_and(&mut self, mut all: Conjunction) -> ExprId {
+        let (mut least, mut most) = (0, UNBOUNDED);
+        for &part in &all.others {
+            let info = self.info(part);
+            least = least.max(info.min);
+            most = most.min(info.max);
+        }
+        if least > all.max || most < all.min || all.min > all.max {
+            return ExprId::NEVER;
+        }
+        // Bounds that the other parts keep anyway say nothing: dropping them makes states equal.
+        if !all.others.is_empty() {
+            all.min = if least >= all.min { 0 } else { all.min };
+            all.max = if most <= all.max { UNBOUNDED } else { all.max };
+        }
+        let counted = self.class_part(&all);
+        let empty = match counted {
+            Some(part) if self.is_empty_string(part) => Some(part),
+            Some(ExprId::NEVER) => return ExprId::NEVER,
+            _ => None,
+        };
+        if let Some(empty) = all.empty_string.or(empty) {
+            let nullable = all.min == 0 && all.others.iter().all(|&part| self.nullable(part));
+            return if nullable { empty } else { ExprId::NEVER };
+        }
+        let mut parts = all.others;
+        parts.extend(counted);
+        parts.sort_unstable();
+        match *parts {
+            [] => ExprId::ANY,
+            [one] => one,
+            _ => {
+                let list = self.lists.intern(&parts);
+                let and = self.add(Node::And(list));
+                let info = self.info(and);
+                if info.min > info.max { ExprId::NEVER } else { and }
+            }
+        }
+    }
+}
+
+/// The parts of an intersection by kind.
+struct Conjunction {
+    /// A part that matches only the empty string.
+    empty_string: Option<ExprId>,
+    /// What the complements exclude.
+    nots: Vec<ExprId>,
+    /// Repetitions of classes: the intersection of the classes (`None`: any), and of the counts.
+    class: Option<u32>,
+    min: u64,
+    max: u64,
+    others: Vec<ExprId>,
+}
+
+impl Default for Conjunction {
+    fn default() -> Self {
+        let (min, max) = (0, UNBOUNDED);
+        Self { empty_string: None, nots: Vec::new(), class: None, min, max, others: Vec::new() }
+    }
+}

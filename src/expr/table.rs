@@ -1,0 +1,325 @@
+//! Derivatives: for each expression a table of runs of code points and what is left after them.
+//!
+//! A table is made out of the tables of the parts, never by trying code points. For `a|[a-c]x`
+//! the parts have the runs `a: ε` and `a..c: x`; sweeping over both gives `a: ε|x` and `b..c: x`.
+//! Tables are kept, all in one vector.
+//!
+//! First a table is *raw*: the target of a run may be an intersection or a complement that is
+//! empty without looking it. [`Exprs::transitions`] then asks `empty.rs` and takes such runs out.
+use super::class;
+use super::intern::id;
+use super::node::{Exprs, Life, Node, UNBOUNDED};
+use super::{ExprId, Transition};
+use crate::error::Result;
+use crate::limits::Fuel;
+
+/// Where the runs of an expression are in `Exprs::runs`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    start: u32,
+    len: u32,
+    /// No target is empty.
+    live: bool,
+}
+
+impl Table {
+    /// Not made yet.
+    pub(super) const MISSING: Self = Self { start: u32::MAX, len: 0, live: false };
+}
+
+/// How the targets of several tables become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Any of the targets that are there.
+    Or,
+    /// All targets, if every table has one.
+    And,
+}
+
+impl Exprs {
+    /// All live code points with their derivatives: sorted, disjoint, adjacent runs with equal
+    /// target merged; targets with an empty language are left out (exactly). Kept.
+    ///
+    /// # Errors
+    /// When the fuel or the arena is used up.
+    pub fn transitions(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<&[Transition]> {
+        self.check()?;
+        self.ensure_table(expr, fuel)?;
+        if !self.tables[expr.0 as usize].live {
+            self.prune(expr, fuel)?;
+        }
+        Ok(self.table(expr))
+    }
+
+    /// Derivative by one code point; [`ExprId::NEVER`] when dead (exactly).
+    ///
+    /// # Errors
+    /// When the fuel or the arena is used up.
+    pub fn derive(&mut self, expr: ExprId, c: char, fuel: &mut Fuel) -> Result<ExprId> {
+        Ok(find(self.transitions(expr, fuel)?, c))
+    }
+
+    /// Derivative by one code point, which may be empty without looking it.
+    pub(super) fn derive_raw(&mut self, expr: ExprId, c: char, fuel: &mut Fuel) -> Result<ExprId> {
+        fuel.spend(1)?;
+        self.ensure_table(expr, fuel)?;
+        Ok(find(self.table(expr), c))
+    }
+
+    /// The runs of a table that is there.
+    pub(super) fn table(&self, expr: ExprId) -> &[Transition] {
+        let Table { start, len, .. } = self.tables[expr.0 as usize];
+        &self.runs[start as usize..(start + len) as usize]
+    }
+
+    fn has_table(&self, expr: ExprId) -> bool {
+        self.tables[expr.0 as usize].start != u32::MAX
+    }
+
+    /// Takes the runs with an empty target out of a table.
+    fn prune(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<()> {
+        let Table { start, len, .. } = self.tables[expr.0 as usize];
+        let mut kept = start as usize;
+        if self.info(expr).boolean {
+            for i in start as usize..(start + len) as usize {
+                self.is_never(self.runs[i].target, fuel)?;
+            }
+        }
+        for i in start as usize..(start + len) as usize {
+            let run = self.runs[i];
+            if self.life(run.target) != Life::Dead {
+                self.runs[kept] = run;
+                kept += 1;
+            }
+        }
+        self.tables[expr.0 as usize] = Table { start, len: id(kept) - start, live: true };
+        Ok(())
+    }
+
+    /// Makes the raw table of `expr`, those of the parts it needs first.
+    pub(super) fn ensure_table(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<()> {
+        if self.has_table(expr) {
+            return Ok(());
+        }
+        let mut stack = vec![expr];
+        while let Some(&top) = stack.last() {
+            if self.has_table(top) {
+                stack.pop();
+                continue;
+            }
+            let before = stack.len();
+            self.push_needed(top, &mut stack);
+            if stack.len() > before {
+                continue;
+            }
+            self.make_table(top, fuel)?;
+            stack.pop();
+        }
+        Ok(())
+    }
+
+    /// Pushes the parts without a table that the table of `expr` is made of.
+    fn push_needed(&self, expr: ExprId, stack: &mut Vec<ExprId>) {
+        let mut need = |part: ExprId| {
+            if !self.has_table(part) {
+                stack.push(part);
+            }
+        };
+        match self.node(expr) {
+            Node::Concat(first, second) => {
+                need(first);
+                if self.nullable(first) {
+                    need(second);
+                }
+            }
+            Node::Not(item) | Node::Repeat(item, ..) => need(item),
+            Node::Or(list) | Node::And(list) => {
+                self.lists.get(list).iter().for_each(|&part| need(part));
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes a table out of those of the parts.
+    fn make_table(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<()> {
+        let start = self.runs.len();
+        match self.node(expr) {
+            Node::Never | Node::Epsilon => {}
+            Node::Class(class) => {
+                let target = ExprId::EPSILON;
+                let ranges = self.classes.get(class).iter();
+                self.runs.extend(ranges.map(|&(first, last)| Transition { first, last, target }));
+            }
+            Node::Literal(id, offset) => self.literal_runs(expr, id, offset),
+            Node::Set(set) => {
+                fuel.spend(u64::from(set.hi - set.lo))?;
+                self.set_runs(expr, set);
+            }
+            Node::Repeat(item, min, max) => {
+                let max = if max == UNBOUNDED { UNBOUNDED } else { max - 1 };
+                let rest = self.repeat_counts(item, min.saturating_sub(1), max);
+                self.then(item, rest, start, fuel)?;
+            }
+            Node::Concat(first, second) => {
+                self.then(first, second, start, fuel)?;
+                if self.nullable(first) {
+                    let head = self.runs.split_off(start);
+                    let tail = self.table(second).to_vec();
+                    self.sweep(&[&head, &tail], Mode::Or, start, fuel)?;
+                }
+            }
+            Node::Not(item) => self.complement(item, start),
+            Node::Or(list) => self.sweep_list(list, Mode::Or, start, fuel)?,
+            Node::And(list) => self.sweep_list(list, Mode::And, start, fuel)?,
+        }
+        let len = self.runs.len() - start;
+        fuel.spend(1 + len as u64 / 4)?;
+        self.check()?;
+        let live = !self.info(expr).boolean;
+        self.tables[expr.0 as usize] = Table { start: id(start), len: id(len), live };
+        Ok(())
+    }
+
+    /// Appends the table of `first` with `second` put after each target.
+    fn then(
+        &mut self,
+        first: ExprId,
+        second: ExprId,
+        start: usize,
+        fuel: &mut Fuel,
+    ) -> Result<()> {
+        let Table { start: from, len, .. } = self.tables[first.0 as usize];
+        let mut last = (ExprId::NEVER, ExprId::NEVER);
+        for i in from as usize..(from + len) as usize {
+            let run = self.runs[i];
+            if run.target != last.0 {
+                fuel.spend(1)?;
+                last = (run.target, self.join(run.target, second));
+            }
+            self.push_run(start, Transition { target: last.1, ..run });
+        }
+        Ok(())
+    }
+
+    /// Appends the table of the complement of `item`: complements, and anything in the gaps.
+    fn complement(&mut self, item: ExprId, start: usize) {
+        let Table { start: from, len, .. } = self.tables[item.0 as usize];
+        let mut next = 0;
+        for i in from as usize..(from + len) as usize {
+            let Transition { first, last, target } = self.runs[i];
+            self.push_gap(start, next, first);
+            let target = self.not(target);
+            self.push_run(start, Transition { first, last, target });
+            next = last + 1;
+        }
+        self.push_gap(start, next, class::LAST + 1);
+    }
+
+    /// Appends [`ExprId::ANY`] for the scalar values from `next` to below `end`.
+    fn push_gap(&mut self, start: usize, next: u32, end: u32) {
+        for (first, last) in class::ALL {
+            let (first, last) = (first.max(next), last.min(end.saturating_sub(1)));
+            if first <= last && next < end {
+                self.push_run(start, Transition { first, last, target: ExprId::ANY });
+            }
+        }
+    }
+
+    /// Appends a run to the table that began at `start`.
+    fn push_run(&mut self, start: usize, run: Transition) {
+        if self.life(run.target) == Life::Dead {
+            return;
+        }
+        if self.runs.len() > start
+            && let Some(previous) = self.runs.last_mut()
+            && previous.target == run.target
+            && previous.last + 1 == run.first
+        {
+            previous.last = run.last;
+        } else {
+            self.runs.push(run);
+        }
+    }
+
+    fn sweep_list(&mut self, list: u32, mode: Mode, start: usize, fuel: &mut Fuel) -> Result<()> {
+        let parts = self.lists.get(list);
+        let tables: Vec<Vec<Transition>> =
+            parts.iter().map(|&part| self.table(part).to_vec()).collect();
+        let tables: Vec<&[Transition]> = tables.iter().map(Vec::as_slice).collect();
+        self.sweep(&tables, mode, start, fuel)
+    }
+
+    /// Appends the product of `tables`. A sweep over all runs in order of their first code point:
+    /// between two borders the set of runs that are open stays the same.
+    fn sweep(
+        &mut self,
+        tables: &[&[Transition]],
+        mode: Mode,
+        start: usize,
+        fuel: &mut Fuel,
+    ) -> Result<()> {
+        let mut runs: Vec<Transition> = tables.concat();
+        runs.sort_by_key(|run| run.first);
+        let mut combined = Combined::default();
+        let mut open: Vec<Transition> = Vec::new();
+        let mut at = 0;
+        let mut i = 0;
+        while i < runs.len() || !open.is_empty() {
+            if let (true, Some(run)) = (open.is_empty(), runs.get(i)) {
+                at = run.first;
+            }
+            while let Some(run) = runs.get(i).filter(|run| run.first == at) {
+                open.push(*run);
+                i += 1;
+            }
+            let border = runs.get(i).map_or(u32::MAX, |run| run.first - 1);
+            let last = open.iter().fold(border, |last, run| last.min(run.last));
+            fuel.spend(1 + open.len() as u64 / 8)?;
+            if mode == Mode::Or || open.len() == tables.len() {
+                let target = self.combine(&open, mode, &mut combined);
+                self.push_run(start, Transition { first: at, last, target });
+            }
+            open.retain(|run| run.last != last);
+            at = last + 1;
+        }
+        Ok(())
+    }
+
+    /// The union or intersection of the targets of open runs.
+    fn combine(&mut self, open: &[Transition], mode: Mode, known: &mut Combined) -> ExprId {
+        if let [one] = open {
+            return one.target;
+        }
+        known.key.clear();
+        known.key.extend(open.iter().map(|run| run.target));
+        if let Some((_, result)) = known.recent.iter().find(|(key, _)| *key == known.key) {
+            return *result;
+        }
+        let result = match mode {
+            Mode::Or => self.any_of(&known.key),
+            Mode::And => self.all_of(&known.key),
+        };
+        if known.recent.len() < Combined::SIZE {
+            known.recent.push((known.key.clone(), result));
+        }
+        result
+    }
+}
+
+/// The first few combinations of a sweep: large classes alternate between two or three.
+#[derive(Default)]
+struct Combined {
+    key: Vec<ExprId>,
+    recent: Vec<(Vec<ExprId>, ExprId)>,
+}
+
+impl Combined {
+    const SIZE: usize = 8;
+}
+
+/// The target of the run that holds `c`.
+fn find(table: &[Transition], c: char) -> ExprId {
+    let c = u32::from(c);
+    let at = table.partition_point(|run| run.last < c);
+    table.get(at).filter(|run| run.first <= c).map_or(ExprId::NEVER, |run| run.target)
+}
