@@ -1,0 +1,254 @@
+//! From sets to grammar nodes.
+//!
+//! Every set that is asked for gets a node, which is filled when its turn comes (a work list, no recursion);
+//! a recursive schema is a cycle of nodes. A union has one alternative per kind: the literals, the strings as
+//! one expression, each interval of numbers, each shape.
+//!
+//! `{"type":["string","null"],"minLength":1}` becomes `Alt[Text("null"), String(.{1,})]`.
+
+use super::array::{ArrayShape, Contains};
+use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
+use super::number::Numbers;
+use super::json::At;
+use super::sets::{Def, SetId};
+use super::text::Text;
+use crate::error::{Error, Kind, Result};
+use crate::expr::ExprId;
+use crate::grammar::{ArraySpec, ItemClass, Node, NodeId, NumberSpec, Terminal};
+
+/// Sets and their nodes.
+#[derive(Debug, Default)]
+pub(super) struct Emitted {
+    /// By set: the node plus one, 0 for none yet.
+    nodes: Vec<u32>,
+    todo: Vec<(SetId, NodeId)>,
+}
+
+/// The most alternatives of one item.
+const ITEM_CLASSES: usize = 256;
+
+/// Finite languages up to this size are listed where it matters how many strings there are.
+pub(super) const LISTED: usize = 256;
+
+impl Compiler<'_> {
+    /// The schema that a node was made for.
+    pub fn origin(&self, node: NodeId) -> Option<At> {
+        let set = self.emitted.nodes.iter().position(|&id| id == node.0 + 1)?;
+        match self.sets.def(SetId(set as u32)) {
+            Def::Schema(at, _) => Some(*at),
+            Def::And(members) => members.iter().find_map(|&member| match self.sets.def(member) {
+                Def::Schema(at, _) => Some(*at),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The node of a set, to be filled later.
+    pub fn node(&mut self, set: SetId) -> NodeId {
+        if set == SetId::NEVER {
+            return NodeId(0);
+        }
+        let index = set.0 as usize;
+        if self.emitted.nodes.len() <= index {
+            self.emitted.nodes.resize(self.sets.len().max(index + 1), 0);
+        }
+        if self.emitted.nodes[index] == 0 {
+            let id = self.grammar.reserve();
+            self.emitted.nodes[index] = id.0 + 1;
+            self.emitted.todo.push((set, id));
+        }
+        NodeId(self.emitted.nodes[index] - 1)
+    }
+
+    /// Fills all nodes that were asked for, and those that they ask for.
+    pub fn fill_nodes(&mut self) -> Result<()> {
+        while let Some((set, id)) = self.emitted.todo.pop() {
+            let parts = self.parts(set)?;
+            let node = self.parts_node(&parts)?;
+            self.grammar.nodes[id.0 as usize] = node;
+            self.fuel.spend(4)?;
+            self.check_count("grammar nodes", self.grammar.nodes.len(), self.options.limits.nodes)?;
+        }
+        Ok(())
+    }
+
+    fn parts_node(&mut self, parts: &Parts) -> Result<Node> {
+        let mut arms = Vec::new();
+        if parts.literals != 0 {
+            let words = [(NULL, "null"), (FALSE, "false"), (TRUE, "true")];
+            let words: Vec<&str> =
+                words.iter().filter(|word| parts.literals & word.0 != 0).map(|word| word.1).collect();
+            let expr = match words.as_slice() {
+                [word] => self.grammar.exprs.literal(word),
+                words => self.grammar.exprs.literals(words),
+            };
+            arms.push(Node::Terminal(Terminal::Text(expr)));
+        }
+        match &parts.text {
+            Text::None => {}
+            Text::All => arms.push(Node::Terminal(Terminal::String(ExprId::ANY))),
+            Text::Format(format) => arms.push(Node::Terminal(Terminal::Format(*format))),
+            text => {
+                let expr = text.to_expr(&mut self.tools());
+                if !self.grammar.exprs.is_never(expr, &mut self.fuel)? {
+                    arms.push(Node::Terminal(Terminal::String(expr)));
+                }
+            }
+        }
+        match &parts.numbers {
+            Numbers::None => {}
+            Numbers::All => arms.push(Node::Terminal(Terminal::Number(NumberSpec::default()))),
+            Numbers::Some(specs) => {
+                arms.extend(specs.iter().map(|spec| Node::Terminal(Terminal::Number(spec.clone()))));
+            }
+        }
+        for shape in &parts.arrays {
+            arms.extend(self.array_node(shape)?);
+        }
+        for shape in &parts.objects {
+            self.object_nodes(shape, &mut arms)?;
+        }
+        Ok(match arms.len() {
+            0 => Node::Never,
+            1 => arms.swap_remove(0),
+            _ => Node::Alt(arms.into_iter().map(|arm| self.grammar.add(arm)).collect()),
+        })
+    }
+
+    fn array_node(&mut self, shape: &ArrayShape) -> Result<Option<Node>> {
+        let mut shape = shape.clone();
+        if shape.unique.is_some() && !self.settle_unique(&mut shape)? {
+            return Ok(None);
+        }
+        let mut spec = ArraySpec { min: shape.min, max: shape.max, ..ArraySpec::default() };
+        spec.unique = shape.unique.is_some();
+        spec.contains = shape.contains.iter().map(|contains| (contains.min, contains.max)).collect();
+        // Positions up to where the last condition starts to count are written out.
+        let written = shape.contains.iter().map(|contains| contains.from).max().unwrap_or(0);
+        let written = written.max(shape.prefix.len());
+        let written = shape.max.map_or(written, |max| written.min(usize::try_from(max).unwrap_or(usize::MAX)));
+        for position in 0..written {
+            let set = shape.item(position);
+            spec.prefix.push(self.item_classes(set, position, &shape.contains)?);
+        }
+        let behind = shape.max.is_some_and(|max| max <= written as u64);
+        if shape.rest != SetId::NEVER && !behind {
+            spec.rest = self.item_classes(shape.rest, written, &shape.contains)?;
+        }
+        Ok(Some(Node::Array(spec)))
+    }
+
+    /// The ways the item at a position can be, by which conditions it counts for.
+    fn item_classes(&mut self, set: SetId, position: usize, contains: &[Contains]) -> Result<Vec<ItemClass>> {
+        self.check_count("\"contains\" conditions", contains.len(), 32)?;
+        let mut classes = vec![(set, 0u32)];
+        for (bit, condition) in contains.iter().enumerate().filter(|c| c.1.from <= position) {
+            // Where only "at least" is asked, an item that counts may also go uncounted: cheaper than a
+            // complement of objects.
+            let exact = condition.max.is_some() || self.is_scalar(condition.set)?;
+            let outside = if exact { self.sets.not(condition.set) } else { SetId::ANY };
+            let mut split = Vec::with_capacity(2 * classes.len());
+            for (set, counts) in classes {
+                self.fuel.spend(4)?;
+                for (half, counts) in [(condition.set, counts | 1 << bit), (outside, counts)] {
+                    let half = self.sets.and(set, half);
+                    if half != SetId::NEVER && !self.surely_empty(half)? {
+                        split.push((half, counts));
+                    }
+                }
+            }
+            self.check_count("kinds of items", split.len(), ITEM_CLASSES)?;
+            classes = split;
+        }
+        Ok(classes.into_iter().map(|(set, counts)| ItemClass { node: self.node(set), counts }).collect())
+    }
+
+    /// Whether a set has no array and no object, or all of them.
+    fn is_scalar(&mut self, set: SetId) -> Result<bool> {
+        let parts = self.parts(set)?;
+        Ok(parts.arrays.iter().all(|shape| shape.is_any()) && parts.objects.iter().all(|shape| shape.is_any()))
+    }
+
+    /// Works out what `uniqueItems` means for the number of items; false if it cannot be met.
+    ///
+    /// Items must be scalars; sets with few values bound the length. Sets of different sizes at different
+    /// positions could run out of values at the wrong place, and are refused.
+    fn settle_unique(&mut self, shape: &mut ArrayShape) -> Result<bool> {
+        let at = shape.unique.unwrap_or(0);
+        if shape.max.is_some_and(|max| max <= 1) {
+            shape.unique = None;
+            return Ok(true);
+        }
+        let refuse = |compiler: &Self, why: &str| {
+            Err(Error::new(Kind::Unsupported { keyword: "uniqueItems".to_owned() }, why)
+                .at(compiler.json.place(at))
+                .help("restrict the items to strings, numbers, booleans and null, or remove \"uniqueItems\""))
+        };
+        let mut sets = shape.prefix.clone();
+        sets.extend(Some(shape.rest).filter(|&rest| rest != SetId::NEVER));
+        let mut least: Option<u64> = None;
+        for &set in &sets {
+            let parts = self.parts(set)?;
+            if !parts.arrays.is_empty() || !parts.objects.is_empty() {
+                return refuse(self, "\"uniqueItems\" is enforced for items that are neither arrays nor objects");
+            }
+            if let Some(size) = self.size(&parts)? {
+                least = Some(least.map_or(size, |least| least.min(size)));
+            }
+        }
+        for contains in &shape.contains {
+            let parts = self.parts(contains.set)?;
+            if self.size(&parts)?.is_some_and(|size| size < contains.min) {
+                return Ok(false);
+            }
+        }
+        let Some(size) = least else { return Ok(true) };
+        let same = sets.iter().all(|&set| set == sets[0]);
+        if same {
+            shape.max = Some(shape.max.map_or(size, |max| max.min(size)));
+            let kept = usize::try_from(size).unwrap_or(usize::MAX);
+            shape.prefix.truncate(kept);
+            return Ok(shape.min <= size);
+        }
+        if shape.max.is_none_or(|max| max > size) {
+            return refuse(self, "\"uniqueItems\" with different small sets of items by position is not enforced");
+        }
+        Ok(true)
+    }
+
+    /// How many values there are, if few enough to count.
+    fn size(&mut self, parts: &Parts) -> Result<Option<u64>> {
+        if !parts.arrays.is_empty() || !parts.objects.is_empty() {
+            return Ok(None);
+        }
+        let texts = match &parts.text {
+            Text::None => 0,
+            Text::Some(list) => list.len() as u64,
+            Text::All | Text::Not(_) | Text::Format(_) => return Ok(None),
+            Text::Expr(expr) => match self.listed(*expr)? {
+                Some(list) => list.len() as u64,
+                None => return Ok(None),
+            },
+        };
+        let mut numbers = 0u64;
+        for spec in parts.numbers.specs() {
+            match super::number::size(&spec) {
+                Some(size) => numbers = numbers.saturating_add(size),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(numbers.saturating_add(texts).saturating_add(parts.literals.count_ones().into())))
+    }
+
+    /// The strings of an expression, if there are at most [`LISTED`].
+    pub fn listed(&mut self, expr: ExprId) -> Result<Option<Vec<String>>> {
+        let exprs = &mut self.grammar.exprs;
+        match exprs.lengths(expr, &mut self.fuel)? {
+            None => Ok(Some(Vec::new())),
+            Some((_, None)) => Ok(None),
+            Some((_, Some(longest))) if longest > 64 => Ok(None),
+            Some(_) => exprs.enumerate(expr, LISTED, &mut self.fuel),
+        }
+    }
+}

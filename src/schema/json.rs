@@ -1,0 +1,596 @@
+//! A JSON reader that keeps what a schema compiler needs: places, exact numbers, key order.
+//!
+//! Documents are read into one flat arena in *preorder*: a container is followed by its children,
+//! and every node knows the index behind its last descendant. `{"a":[1],"b":2}` becomes
+//!
+//! ```text
+//! 0 object end 6 │ 1 "a" end 2 │ 2 array end 4 │ 3 1 end 4 │ 4 "b" end 5 │ 5 2 end 6
+//! ```
+//!
+//! so siblings are found by following `end`, a subtree is a range of indices, and nothing is
+//! recursive: neither reading, nor dropping, nor finding the JSON pointer of a node.
+//!
+//! The reader is strict: one value, no byte order mark, no duplicate keys (parsers disagree which
+//! one counts), no lone surrogates (they are no text). Cost: linear, one pass.
+
+use crate::error::{Error, Kind, Place, Result, quote};
+use crate::limits::Limits;
+use hashbrown::HashSet;
+
+/// Index of a value in a [`Json`] arena.
+pub(super) type At = u32;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Null,
+    False,
+    True,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Type {
+    /// The type with an article, for messages.
+    pub fn article(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::False | Self::True => "a boolean",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    kind: Type,
+    /// Where the value starts in `buffer`.
+    offset: u32,
+    /// Index behind the last descendant.
+    end: At,
+    /// Number or (decoded) string: its range in `buffer`.
+    from: u32,
+    to: u32,
+}
+
+/// The most digits and signs of one number.
+const NUMBER_BYTES: usize = 4096;
+
+/// Documents, read.
+#[derive(Debug, Default)]
+pub(super) struct Json {
+    values: Vec<Value>,
+    /// The texts of the documents, and the strings that had escapes, decoded.
+    buffer: String,
+    /// Of each document: first value, and the range of its text in `buffer`.
+    documents: Vec<(At, u32, u32)>,
+}
+
+impl Json {
+    /// Reads a document and returns its root.
+    pub fn read(&mut self, text: &str, limits: &Limits) -> Result<At> {
+        if text.len() > limits.input_bytes || self.buffer.len() + 2 * text.len() > u32::MAX as usize {
+            return Err(Error::new(
+                Kind::TooLarge,
+                format!("the text has {} bytes, more than the limit of {}", text.len(), limits.input_bytes),
+            )
+            .help("raise Limits::input_bytes"));
+        }
+        let root = self.values.len() as At;
+        let start = self.buffer.len();
+        self.buffer.push_str(text);
+        self.documents.push((root, start as u32, self.buffer.len() as u32));
+        self.values.reserve(text.len() / 8 + 1);
+        let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, start, json: self };
+        reader.document(limits.depth).map_err(|fault| fault.at(text, root, self))?;
+        Ok(root)
+    }
+
+    /// What value `at` is.
+    pub fn kind(&self, at: At) -> Type {
+        self.values.get(at as usize).map_or(Type::Null, |value| value.kind)
+    }
+
+    /// Index behind the last descendant of `at`.
+    pub fn end(&self, at: At) -> At {
+        self.values.get(at as usize).map_or(at + 1, |value| value.end)
+    }
+
+    /// The number of values in the arena.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The decoded text of a string, the exact text of a number.
+    pub fn text(&self, at: At) -> &str {
+        let range = self.values.get(at as usize).map_or(0..0, |v| v.from as usize..v.to as usize);
+        self.buffer.get(range).unwrap_or("")
+    }
+
+    /// The string at `at`, if it is one.
+    pub fn string(&self, at: At) -> Option<&str> {
+        (self.kind(at) == Type::String).then(|| self.text(at))
+    }
+
+    /// The children of an array (none of any other value).
+    pub fn items(&self, at: At) -> Children<'_> {
+        let end = if self.kind(at) == Type::Array { self.end(at) } else { at + 1 };
+        Children { json: self, at: at + 1, end }
+    }
+
+    /// The members of an object as (key, value) (none of any other value).
+    pub fn members(&self, at: At) -> Members<'_> {
+        let end = if self.kind(at) == Type::Object { self.end(at) } else { at + 1 };
+        Members { json: self, at: at + 1, end }
+    }
+
+    /// The value of a key of an object.
+    pub fn member(&self, at: At, key: &str) -> Option<At> {
+        self.members(at).find(|&(name, _)| self.text(name) == key).map(|(_, value)| value)
+    }
+
+    /// Whether two values are equal as JSON Schema compares, except that numbers compare by text.
+    pub fn is_object(&self, at: At) -> bool {
+        self.kind(at) == Type::Object
+    }
+
+    /// The root of the document that holds `at`.
+    pub fn root_of(&self, at: At) -> At {
+        self.documents.iter().rev().find(|d| d.0 <= at).map_or(0, |d| d.0)
+    }
+
+    /// The JSON pointer of `at` in its document.
+    pub fn pointer(&self, at: At) -> String {
+        let mut here = self.root_of(at);
+        let mut out = String::new();
+        while here != at {
+            let step = match self.kind(here) {
+                Type::Array => {
+                    let found = self.items(here).enumerate().find(|&(_, item)| at < self.end(item));
+                    found.map(|(index, item)| (index.to_string(), item))
+                }
+                // A key has the pointer of its value.
+                _ => self.members(here).find(|&(_, value)| at < self.end(value)).map(|(key, value)| {
+                    (self.text(key).replace('~', "~0").replace('/', "~1"), if at == key { at } else { value })
+                }),
+            };
+            let Some((token, next)) = step else { break };
+            out.push('/');
+            out.push_str(&token);
+            here = next;
+        }
+        out
+    }
+
+    /// Pointer, line and column of `at`.
+    pub fn place(&self, at: At) -> Place {
+        let offset = self.values.get(at as usize).map_or(0, |v| v.offset);
+        let document = self.documents.iter().rev().find(|d| d.0 <= at);
+        let text = document.and_then(|d| self.buffer.get(d.1 as usize..d.2 as usize)).unwrap_or("");
+        let start = document.map_or(0, |d| d.1);
+        let (line, column) = line_column(text, (offset - start.min(offset)) as usize);
+        Place::Pointer { pointer: self.pointer(at), line_column: Some((line, column)) }
+    }
+}
+
+/// Line and column of a byte offset, both from 1, columns in characters.
+fn line_column(text: &str, offset: usize) -> (u32, u32) {
+    let before = text.get(..offset.min(text.len())).unwrap_or(text);
+    let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
+    (line, column)
+}
+
+/// See [`Json::items`].
+pub(super) struct Children<'j> {
+    json: &'j Json,
+    at: At,
+    end: At,
+}
+
+impl Iterator for Children<'_> {
+    type Item = At;
+    fn next(&mut self) -> Option<At> {
+        if self.at >= self.end {
+            return None;
+        }
+        let item = self.at;
+        self.at = self.json.end(item);
+        Some(item)
+    }
+}
+
+/// See [`Json::members`].
+pub(super) struct Members<'j> {
+    json: &'j Json,
+    at: At,
+    end: At,
+}
+
+impl Iterator for Members<'_> {
+    type Item = (At, At);
+    fn next(&mut self) -> Option<(At, At)> {
+        if self.at >= self.end {
+            return None;
+        }
+        let key = self.at;
+        self.at = self.json.end(key + 1);
+        Some((key, key + 1))
+    }
+}
+
+/// Why reading stopped: a message, and the byte offset or the value it is about.
+struct Fault {
+    kind: Kind,
+    message: String,
+    offset: usize,
+    value: Option<At>,
+}
+
+impl Fault {
+    fn at(self, text: &str, root: At, json: &mut Json) -> Error {
+        // Containers that are still open end here, so that pointers can be found.
+        let end = json.values.len() as At;
+        for value in json.values.iter_mut().skip(root as usize).filter(|v| v.end == 0) {
+            value.end = end;
+        }
+        let (line, column) = line_column(text, self.offset);
+        let error = Error::new(self.kind, self.message);
+        match self.value {
+            Some(value) => error.at(Place::Pointer {
+                pointer: json.pointer(value),
+                line_column: Some((line, column)),
+            }),
+            None => error.at(Place::Text { line, column }),
+        }
+    }
+}
+
+struct Reader<'t, 'j> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    /// Where `text` starts in the arena's buffer.
+    start: usize,
+    json: &'j mut Json,
+}
+
+/// What may come next.
+#[derive(PartialEq)]
+enum Expect {
+    Value,
+    ValueOrEnd,
+    KeyOrEnd,
+    Key,
+    CommaOrEnd,
+}
+
+impl Reader<'_, '_> {
+    fn fault<T>(&self, message: impl Into<String>) -> Result<T, Fault> {
+        Err(Fault { kind: Kind::Syntax, message: message.into(), offset: self.at, value: None })
+    }
+
+    fn peek(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    fn blank(&mut self) {
+        while matches!(self.peek(), b' ' | b'\n' | b'\r' | b'\t') {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, kind: Type, offset: usize, from: usize, to: usize) {
+        let end = self.json.values.len() as At + 1;
+        let end = if matches!(kind, Type::Array | Type::Object) { 0 } else { end };
+        let (offset, from, to) = ((self.start + offset) as u32, from as u32, to as u32);
+        self.json.values.push(Value { kind, offset, end, from, to });
+    }
+
+    fn document(&mut self, depth: usize) -> Result<(), Fault> {
+        if self.text.starts_with('\u{feff}') {
+            return self.fault("the text starts with a byte order mark, which JSON does not allow");
+        }
+        let mut open: Vec<At> = Vec::new();
+        let mut expect = Expect::Value;
+        loop {
+            self.blank();
+            let byte = self.peek();
+            match (expect, byte) {
+                (Expect::CommaOrEnd, b',') => {
+                    self.at += 1;
+                    let object = open.last().is_some_and(|&at| self.json.kind(at) == Type::Object);
+                    expect = if object { Expect::Key } else { Expect::Value };
+                    continue;
+                }
+                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}') | (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') => {
+                    self.close(&mut open, byte)?;
+                }
+                (Expect::CommaOrEnd, _) => return self.unexpected("',' or the end of the container"),
+                (Expect::Key | Expect::KeyOrEnd, b'"') => {
+                    self.string()?;
+                    self.blank();
+                    if self.peek() != b':' {
+                        return self.unexpected("':'");
+                    }
+                    self.at += 1;
+                    expect = Expect::Value;
+                    continue;
+                }
+                (Expect::Key | Expect::KeyOrEnd, _) => return self.unexpected("a key in double quotes"),
+                (_, b'{' | b'[') => {
+                    if open.len() >= depth {
+                        return self.too_deep(depth);
+                    }
+                    open.push(self.json.values.len() as At);
+                    let kind = if byte == b'{' { Type::Object } else { Type::Array };
+                    self.push(kind, self.at, 0, 0);
+                    self.at += 1;
+                    expect = if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
+                    continue;
+                }
+                (_, _) => self.scalar(byte)?,
+            }
+            if open.is_empty() {
+                break;
+            }
+            expect = Expect::CommaOrEnd;
+        }
+        self.blank();
+        if self.at < self.bytes.len() {
+            return self.unexpected("the end of the text");
+        }
+        Ok(())
+    }
+
+    fn unexpected<T>(&self, wanted: &str) -> Result<T, Fault> {
+        match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
+            Some(c) => self.fault(format!("expected {wanted}, found {}", quote(&c.to_string()))),
+            None => self.fault(format!("expected {wanted}, found the end of the text")),
+        }
+    }
+
+    fn too_deep<T>(&mut self, depth: usize) -> Result<T, Fault> {
+        let value = self.json.values.len() as At;
+        self.push(Type::Null, self.at, 0, 0);
+        let message = format!("the text is nested deeper than {depth} levels");
+        Err(Fault { kind: Kind::TooDeep, message, offset: self.at, value: Some(value) })
+    }
+
+    fn close(&mut self, open: &mut Vec<At>, byte: u8) -> Result<(), Fault> {
+        let wanted = if byte == b'}' { Type::Object } else { Type::Array };
+        let Some(&at) = open.last().filter(|&&at| self.json.kind(at) == wanted) else {
+            return self.unexpected("the end of the container that is open");
+        };
+        open.pop();
+        self.at += 1;
+        let end = self.json.values.len() as At;
+        if let Some(value) = self.json.values.get_mut(at as usize) {
+            value.end = end;
+        }
+        if wanted == Type::Object { self.no_duplicates(at) } else { Ok(()) }
+    }
+
+    /// Refuses two equal keys in one object.
+    fn no_duplicates(&self, object: At) -> Result<(), Fault> {
+        let json = &*self.json;
+        let few = json.members(object).take(9).count() < 9;
+        let mut seen: HashSet<&str> = HashSet::new();
+        for (key, value) in json.members(object) {
+            let name = json.text(key);
+            let twice = if few {
+                json.members(object).take_while(|other| other.0 < key).any(|other| json.text(other.0) == name)
+            } else {
+                !seen.insert(name)
+            };
+            if twice {
+                let offset = json.values.get(key as usize).map_or(0, |v| v.offset as usize) - self.start;
+                let message = format!("duplicate key {}", quote(name));
+                return Err(Fault { kind: Kind::Syntax, message, offset, value: Some(value) });
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
+        match byte {
+            b'"' => self.string(),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => {
+                let words = [("null", Type::Null), ("false", Type::False), ("true", Type::True)];
+                let rest = self.text.get(self.at..).unwrap_or("");
+                let Some((word, kind)) = words.into_iter().find(|(word, _)| rest.starts_with(word)) else {
+                    return self.unexpected("a value");
+                };
+                self.push(kind, self.at, 0, 0);
+                self.at += word.len();
+                Ok(())
+            }
+        }
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        if !self.peek().is_ascii_digit() {
+            return self.unexpected("a digit");
+        }
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        let from = self.at;
+        if self.peek() == b'-' {
+            self.at += 1;
+        }
+        if self.peek() == b'0' {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == b'.' {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), b'e' | b'E') {
+            self.at += 1;
+            if matches!(self.peek(), b'+' | b'-') {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        if self.at - from > NUMBER_BYTES {
+            let message = format!("a number of more than {NUMBER_BYTES} characters");
+            return Err(Fault { kind: Kind::TooLarge, message, offset: from, value: None });
+        }
+        self.push(Type::Number, from, self.start + from, self.start + self.at);
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), Fault> {
+        let offset = self.at;
+        self.at += 1;
+        let mut run = self.at;
+        let decoded = self.json.buffer.len();
+        let mut escaped = false;
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.json.buffer.push_str(self.text.get(run..self.at).unwrap_or(""));
+                    self.escape()?;
+                    run = self.at;
+                }
+                Some(0..=0x1f) => return self.fault("a control character in a string must be escaped"),
+                Some(_) => self.at += 1,
+                None => return self.unexpected("the end of a string"),
+            }
+        }
+        let (mut from, mut to) = (self.start + run, self.start + self.at);
+        if escaped {
+            self.json.buffer.push_str(self.text.get(run..self.at).unwrap_or(""));
+            (from, to) = (decoded, self.json.buffer.len());
+        }
+        self.push(Type::String, offset, from, to);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        let c = match self.peek() {
+            b'"' => '"',
+            b'\\' => '\\',
+            b'/' => '/',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => return self.unicode(),
+            _ => return self.unexpected("an escape: one of \" \\ / b f n r t u"),
+        };
+        self.json.buffer.push(c);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn unicode(&mut self) -> Result<(), Fault> {
+        let mut code = self.hex()?;
+        if (0xd800..0xdc00).contains(&code) && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) {
+            self.at += 1;
+            let low = self.hex()?;
+            if (0xdc00..0xe000).contains(&low) {
+                code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            }
+        }
+        match char::from_u32(code) {
+            Some(c) => {
+                self.json.buffer.push(c);
+                Ok(())
+            }
+            None => self.fault("a lone surrogate is no text"),
+        }
+    }
+
+    /// Four hexadecimal digits behind the `u` at the cursor.
+    fn hex(&mut self) -> Result<u32, Fault> {
+        self.at += 1;
+        let mut code = 0;
+        for _ in 0..4 {
+            let Some(digit) = (self.peek() as char).to_digit(16) else {
+                return self.unexpected("a hexadecimal digit");
+            };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Json> {
+        let mut json = Json::default();
+        json.read(text, &Limits::default())?;
+        Ok(json)
+    }
+
+    #[test]
+    fn keeps_order_places_and_exact_numbers() {
+        let json = read("{\"b\": [1.50, {\"x/~\": \"\\u0061\\ud83d\\ude00\"}],\n \"a\": 1e400}").unwrap();
+        let keys: Vec<&str> = json.members(0).map(|(key, _)| json.text(key)).collect();
+        assert_eq!(keys, ["b", "a"]);
+        let items: Vec<At> = json.items(json.member(0, "b").unwrap()).collect();
+        assert_eq!(json.text(items[0]), "1.50");
+        let inner = json.member(items[1], "x/~").unwrap();
+        assert_eq!(json.text(inner), "a\u{1f600}");
+        assert_eq!(json.pointer(inner), "/b/1/x~1~0");
+        let a = json.member(0, "a").unwrap();
+        assert_eq!(json.text(a), "1e400");
+        assert_eq!(json.place(a), Place::Pointer { pointer: "/a".into(), line_column: Some((2, 7)) });
+    }
+
+    #[test]
+    fn agrees_with_another_parser_on_what_is_json() {
+        let texts = [
+            "", " ", "42", "-0", "01", "1.", ".5", "1e", "1e+5", "-", "nul", "null ", "[1,]", "[,1]", "{\"a\":}",
+            "{\"a\" 1}", "{a:1}", "{}", "[]", "[[]", "]", "{]", "[}", "\"\u{1}\"", "\"\\x\"", "\"\\u12g4\"", "1 2", "tru",
+            "{\"a\":1,}", "\"abc", "\u{feff}1", "[1 2]", "{\"a\":1 \"b\":2}", "\"\\ud800\"", "\"\\udc00\\ud800\"",
+            "\"\\ud83d\\ude00\"", "[null,true,false]", "{,}", "\"\t\"", "+1", "NaN", "Infinity", "0x1", "1.5E-3",
+        ];
+        for text in texts {
+            let other: std::result::Result<serde_json::Value, _> = serde_json::from_str(text);
+            assert_eq!(read(text).is_ok(), other.is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn duplicate_keys_are_refused_with_their_place() {
+        let many: String = (0..20).map(|i| format!("\"k{i}\":0,")).collect();
+        for text in ["{\"x\":{\"a\":1,\"\\u0061\":2}}".to_owned(), format!("{{\"x\":{{{many}\"k3\":1}}}}")] {
+            let error = read(&text).unwrap_err();
+            assert_eq!(*error.kind(), Kind::Syntax);
+            assert!(error.to_string().contains("duplicate key"), "{error}");
+            assert!(error.to_string().contains("at /x/"), "{error}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited_without_recursion() {
+        let error = read(&"[".repeat(1_000_000)).unwrap_err();
+        assert_eq!(*error.kind(), Kind::TooDeep);
+        let Some(Place::Pointer { pointer, .. }) = error.place() else { panic!("{error:?}") };
+        assert_eq!(pointer.matches('/').count(), 128);
+        assert!(read(&format!("{}{}", "[".repeat(128), "]".repeat(128))).is_ok());
+    }
+}

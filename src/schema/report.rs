@@ -1,0 +1,93 @@
+//! What becomes of each keyword of a schema.
+
+use super::Options;
+use super::draft::{Draft, Holds, holds};
+use super::json::{At, Json};
+use super::keywords::Keyword;
+use super::normal::Compiler;
+use crate::error::{Error, Place, Result};
+
+/// What becomes of one keyword.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// It is enforced exactly.
+    Enforced,
+    /// It says nothing about validity.
+    Annotation,
+    /// The schema is refused because of it.
+    Refused(Error),
+}
+
+/// One keyword of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// JSON pointer of the keyword.
+    pub pointer: String,
+    /// The keyword.
+    pub keyword: String,
+    /// What becomes of it.
+    pub status: Status,
+}
+
+/// What becomes of a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The draft of the root.
+    pub draft: Draft,
+    /// All keywords, in the order of the text.
+    pub entries: Vec<Entry>,
+    /// Why the schema as a whole is refused, if it is.
+    pub error: Option<Error>,
+}
+
+/// Lists the keywords of a schema: which are enforced, which are annotations, which one it is refused for.
+///
+/// # Errors
+/// The text is no JSON.
+pub fn report(text: &str, options: &Options) -> Result<Report> {
+    let compiler = Compiler::new(text, options)?;
+    let error = super::compile(text, options).err();
+    let (json, resources) = (&compiler.json, &compiler.resources);
+    let mut found: Vec<(At, At)> = Vec::new();
+    let mut todo = vec![0];
+    while let Some(at) = todo.pop() {
+        for (key, value) in json.members(at) {
+            found.push((key, value));
+            todo.extend(schemas_in(json, holds(json.text(key)), value));
+        }
+    }
+    found.sort_unstable();
+    let mut entries = Vec::with_capacity(found.len());
+    let blamed = match error.as_ref().and_then(Error::place) {
+        Some(Place::Pointer { pointer, .. }) => Some(pointer.as_str()),
+        _ => None,
+    };
+    for (key, value) in found {
+        let keyword = json.text(key).to_owned();
+        let pointer = json.pointer(value);
+        let known = Keyword::named(&keyword, resources.draft(key)).is_some();
+        let status = match &error {
+            Some(error) if blamed == Some(pointer.as_str()) => Status::Refused(error.clone()),
+            _ if keyword == "format" && !asserted(json, value, options) => Status::Annotation,
+            _ if known => Status::Enforced,
+            _ => Status::Annotation,
+        };
+        entries.push(Entry { pointer, keyword, status });
+    }
+    Ok(Report { draft: resources.draft(0), entries, error })
+}
+
+fn asserted(json: &Json, value: At, options: &Options) -> bool {
+    let known = json.string(value).and_then(crate::regex::Format::named);
+    options.assert_formats && known.is_some()
+}
+
+/// The schemas in the value of a keyword.
+fn schemas_in(json: &Json, holds: Holds, value: At) -> Vec<At> {
+    match holds {
+        Holds::Nothing => Vec::new(),
+        Holds::One | Holds::OneOrList if json.is_object(value) => vec![value],
+        Holds::Map => json.members(value).map(|member| member.1).filter(|&at| json.is_object(at)).collect(),
+        _ => json.items(value).filter(|&at| json.is_object(at)).collect(),
+    }
+}

@@ -1,0 +1,258 @@
+//! Where references lead: identifiers, anchors, JSON pointers, dynamic scopes.
+//!
+//! A *resource* is a document, or a schema in it with its own `$id`. In the preorder arena of
+//! [`super::json`] a resource is a range of indices, so the base of any value is that of the
+//! innermost range around it. Resources are indexed once per document, by walking the places where
+//! schemas stand; a text that names no identifier or anchor needs no walk.
+//!
+//! Example: in `{"$id":"http://a/r","$defs":{"s":{"$id":"s","$anchor":"x"}},"$ref":"s#x"}` the
+//! resources are `http://a/r` and `http://a/s`; the reference joins to `http://a/s#x`, whose anchor
+//! `x` is the value at `/$defs/s`.
+//!
+//! Dynamic references depend on the resources that evaluation passed through. That path matters
+//! only through "which resource came first that has a dynamic anchor of this name", so a [`ScopeId`]
+//! stands for that map and equal maps have equal ids: recursion stays finite.
+//!
+//! Nothing is fetched: other documents come from [`super::Options::documents`].
+
+use super::draft::{Draft, Holds, holds};
+use super::json::{At, Json};
+use super::{Options, uri};
+use crate::error::{Error, Kind, Result, quote};
+use crate::limits::Fuel;
+
+/// A set of bindings of dynamic anchors; 0 has none.
+pub(super) type ScopeId = u32;
+
+/// The name under which `$recursiveAnchor: true` is kept: no anchor can have it.
+const RECURSIVE: &str = "#recursive";
+
+#[derive(Debug)]
+struct Resource {
+    start: At,
+    end: At,
+    base: String,
+    draft: Draft,
+    /// Name, place, whether it is dynamic.
+    anchors: Vec<(String, At, bool)>,
+}
+
+/// All resources of all documents read so far.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    list: Vec<Resource>,
+    /// Bindings by [`ScopeId`] less one: sorted by name.
+    scopes: Vec<Vec<(String, At)>>,
+    /// Whether any resource has a dynamic anchor.
+    dynamic: bool,
+}
+
+impl Resources {
+    /// Indexes the document at `root`, which was retrieved from `base`.
+    pub fn index(&mut self, json: &Json, root: At, base: &str, text: &str, options: &Options) -> Result<()> {
+        let inherited = self.list.first().map_or(Draft::default(), |first| first.draft);
+        let draft = options.draft.or_else(|| draft_of(json, root)).unwrap_or(inherited);
+        let base = uri::without_fragment(base).0.to_owned();
+        self.list.push(Resource { start: root, end: json.end(root), base, draft, anchors: Vec::new() });
+        let named = ["\"$id\"", "\"id\"", "Anchor\"", "\"$anchor\"", "\"$schema\"", "\\u"];
+        if named.iter().any(|name| text.contains(name)) {
+            self.walk(json, root, self.list.len() - 1, options)?;
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self, json: &Json, root: At, resource: usize, options: &Options) -> Result<()> {
+        let mut todo = vec![(root, resource)];
+        while let Some((at, outer)) = todo.pop() {
+            let resource = self.identify(json, at, outer, options)?;
+            for (key, value) in json.members(at) {
+                let holds = holds(json.text(key));
+                match holds {
+                    Holds::Nothing => {}
+                    Holds::One | Holds::OneOrList if json.is_object(value) => todo.push((value, resource)),
+                    Holds::Map => todo.extend(json.members(value).map(|(_, schema)| (schema, resource))),
+                    _ => todo.extend(json.items(value).map(|schema| (schema, resource))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of the identifiers of one schema; returns the resource that it is in.
+    fn identify(&mut self, json: &Json, at: At, outer: usize, options: &Options) -> Result<usize> {
+        let (mut resource, mut draft) = (outer, self.list[outer].draft);
+        if let Some(own) = draft_of(json, at).filter(|_| options.draft.is_none()) {
+            let has_id = json.member(at, own.id_keyword()).is_some();
+            draft = if has_id || at == self.list[outer].start { own } else { draft };
+        }
+        if draft.ref_alone() && json.member(at, "$ref").is_some() {
+            return Ok(resource);
+        }
+        let text = |key| json.member(at, key).and_then(|value| json.string(value));
+        if let Some(id) = text(draft.id_keyword()) {
+            let (place, fragment) = uri::without_fragment(id);
+            if !place.is_empty() {
+                let base = uri::join(&self.list[outer].base, place);
+                resource = self.list.len();
+                self.list.push(Resource { start: at, end: json.end(at), base, draft, anchors: Vec::new() });
+            }
+            if draft.ref_alone() && !fragment.is_empty() && !fragment.starts_with('/') {
+                self.anchor(json, resource, fragment, at, false)?;
+            }
+        }
+        if draft >= Draft::Draft201909 {
+            for (keyword, dynamic) in [("$anchor", false), ("$dynamicAnchor", true)] {
+                if let Some(name) = text(keyword) {
+                    self.anchor(json, resource, name, at, dynamic)?;
+                }
+            }
+            let recursive = json.member(at, "$recursiveAnchor").map(|value| json.kind(value));
+            if recursive == Some(super::json::Type::True) && draft == Draft::Draft201909 {
+                self.anchor(json, resource, RECURSIVE, at, true)?;
+            }
+        }
+        Ok(resource)
+    }
+
+    fn anchor(&mut self, json: &Json, resource: usize, name: &str, at: At, dynamic: bool) -> Result<()> {
+        let anchors = &mut self.list[resource].anchors;
+        if name != RECURSIVE && anchors.iter().any(|a| a.0 == name && a.1 != at) {
+            let message = format!("the anchor {} is defined twice", quote(name));
+            return Err(Error::new(Kind::BadRef, message).at(json.place(at)));
+        }
+        self.dynamic |= dynamic;
+        match anchors.iter_mut().find(|a| a.0 == name) {
+            Some(known) => known.2 |= dynamic,
+            None => anchors.push((name.to_owned(), at, dynamic)),
+        }
+        Ok(())
+    }
+
+    /// The innermost resource around `at`.
+    fn around(&self, at: At) -> Option<&Resource> {
+        if let [only] = self.list.as_slice() {
+            return Some(only);
+        }
+        self.list.iter().filter(|r| r.start <= at && at < r.end).max_by_key(|r| r.start)
+    }
+
+    /// The draft that rules at `at`.
+    pub fn draft(&self, at: At) -> Draft {
+        self.around(at).map_or(Draft::default(), |r| r.draft)
+    }
+
+    /// The scope after evaluation went from `scope` into the schema at `at`.
+    pub fn enter(&mut self, scope: ScopeId, at: At) -> ScopeId {
+        if !self.dynamic {
+            return 0;
+        }
+        let mut bindings = self.bindings(scope).to_vec();
+        let before = bindings.len();
+        if let Some(resource) = self.around(at) {
+            for (name, place, _) in resource.anchors.iter().filter(|a| a.2) {
+                if !bindings.iter().any(|b| b.0 == *name) {
+                    bindings.push((name.clone(), *place));
+                }
+            }
+        }
+        if bindings.len() == before {
+            return scope;
+        }
+        bindings.sort();
+        let known = self.scopes.iter().position(|s| *s == bindings);
+        let index = known.unwrap_or_else(|| {
+            self.scopes.push(bindings);
+            self.scopes.len() - 1
+        });
+        index as ScopeId + 1
+    }
+
+    fn bindings(&self, scope: ScopeId) -> &[(String, At)] {
+        (scope as usize).checked_sub(1).and_then(|i| self.scopes.get(i)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The schema that a `$dynamicRef` or `$recursiveRef` which statically leads to `target` means.
+    pub fn dynamic(&self, reference: &str, target: At, scope: ScopeId, recursive: bool) -> At {
+        let name = if recursive { RECURSIVE } else { uri::without_fragment(reference).1 };
+        let Some(resource) = self.around(target) else { return target };
+        let marked = resource.anchors.iter().any(|a| a.0 == name && a.2 && a.1 == target);
+        if !marked {
+            return target;
+        }
+        self.bindings(scope).iter().find(|b| b.0 == name).map_or(target, |b| b.1)
+    }
+
+    /// The schema that the reference text at `at` leads to.
+    pub fn resolve(&mut self, json: &mut Json, at: At, options: &Options, fuel: &mut Fuel) -> Result<At> {
+        let Some(reference) = json.string(at).map(str::to_owned) else {
+            return Err(Error::new(Kind::Syntax, "a reference must be a string").at(json.place(at)));
+        };
+        fuel.spend(1 + reference.len() as u64 / 16)?;
+        let failed = |json: &Json, why: &str| {
+            Error::new(Kind::BadRef, format!("the reference {} {why}", quote(&reference))).at(json.place(at))
+        };
+        let Some(current) = self.around(at) else { return Err(failed(json, "stands nowhere")) };
+        let (start, joined);
+        let fragment = if let Some(fragment) = reference.strip_prefix('#') {
+            start = self.list.iter().position(|r| std::ptr::eq(r, current)).unwrap_or(0);
+            fragment
+        } else {
+            joined = uri::join(&current.base, &reference);
+            let (place, fragment) = uri::without_fragment(&joined);
+            if !self.list.iter().any(|r| r.base == place) {
+                self.load(json, place, options)?;
+            }
+            let Some(found) = self.list.iter().position(|r| r.base == place) else {
+                return Err(failed(json, "leads to a document that is not at hand; nothing is fetched")
+                    .help("hand the document over in Options::documents, or copy it into \"$defs\""));
+            };
+            start = found;
+            fragment
+        };
+        let Some(fragment) = uri::percent_decode(fragment) else {
+            return Err(failed(json, "has a broken % escape"));
+        };
+        if fragment.is_empty() {
+            return Ok(self.list[start].start);
+        }
+        if fragment.starts_with('/') {
+            return follow(json, self.list[start].start, &fragment)
+                .ok_or_else(|| failed(json, "leads to nothing in the document"));
+        }
+        // A document has two resources where its address and its identifier differ.
+        let same = self.list.iter().filter(|r| r.start == self.list[start].start);
+        let mut anchors = same.flat_map(|r| &r.anchors);
+        let anchor = anchors.find(|a| a.0 == fragment && a.0 != RECURSIVE);
+        anchor.map(|a| a.1).ok_or_else(|| failed(json, "names an anchor that does not exist"))
+    }
+
+    fn load(&mut self, json: &mut Json, place: &str, options: &Options) -> Result<()> {
+        let document = options.documents.iter().find(|(uri, _)| uri::without_fragment(uri).0 == place);
+        let Some((_, text)) = document else { return Ok(()) };
+        let root = json.read(text, &options.limits)?;
+        self.index(json, root, place, text, options)
+    }
+}
+
+fn draft_of(json: &Json, at: At) -> Option<Draft> {
+    Draft::named(json.string(json.member(at, "$schema")?)?)
+}
+
+/// Follows a JSON pointer, percent-decoded already.
+fn follow(json: &Json, from: At, pointer: &str) -> Option<At> {
+    let mut at = from;
+    for token in pointer.split('/').skip(1) {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        if token.replace("~0", "").replace("~1", "").contains('~') {
+            return None;
+        }
+        at = match json.kind(at) {
+            super::json::Type::Array => {
+                let index: usize = name.parse().ok().filter(|_| name.len() == 1 || !name.starts_with('0'))?;
+                json.items(at).nth(index)?
+            }
+            _ => json.member(at, &name)?,
+        };
+    }
+    Some(at)
+}

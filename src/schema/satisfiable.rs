@@ -1,0 +1,202 @@
+//! The last word on emptiness: which nodes of the grammar have a finite value at all.
+//!
+//! The least fixpoint over the finished nodes: an alternative needs one member that has a value, an object
+//! needs its required properties, an array its first items, and a node that only ever leads back to itself
+//! has none. `{"properties":{"next":{"$ref":"#"}},"required":["next"]}` is empty that way; no look of bounded
+//! depth can see it. Members that have no value are then taken out, so that the grammar has no dead ends.
+//!
+//! Cost: passes over the nodes, last to first and back, until nothing changes; two for most schemas.
+
+use super::normal::Compiler;
+use crate::error::{Error, Kind, Result};
+use crate::grammar::{ArraySpec, ItemClass, Node, NodeId, ObjectSpec};
+use crate::limits::Fuel;
+
+/// Which nodes have a value.
+struct Alive(Vec<bool>);
+
+impl Alive {
+    fn has(&self, id: NodeId) -> bool {
+        self.0.get(id.0 as usize).copied().unwrap_or(false)
+    }
+
+    fn any(&self, classes: &[ItemClass]) -> bool {
+        classes.iter().any(|class| self.has(class.node))
+    }
+
+    fn node(&self, node: &Node) -> bool {
+        match node {
+            Node::Never => false,
+            Node::Empty | Node::Terminal(_) => true,
+            Node::Seq(parts) => parts.iter().all(|&part| self.has(part)),
+            Node::Alt(arms) => arms.iter().any(|&arm| self.has(arm)),
+            Node::Repeat { item, min, .. } => *min == 0 || self.has(*item),
+            Node::Rule(target) => self.has(*target),
+            Node::Array(spec) => self.array(spec),
+            Node::Object(spec) => self.object(spec),
+        }
+    }
+
+    /// How many items there can be.
+    fn room(&self, spec: &ArraySpec) -> u64 {
+        let closed = spec.prefix.iter().position(|classes| !self.any(classes));
+        let room = match closed {
+            Some(position) => position as u64,
+            None if self.any(&spec.rest) => u64::MAX,
+            None => spec.prefix.len() as u64,
+        };
+        spec.max.map_or(room, |max| room.min(max))
+    }
+
+    fn array(&self, spec: &ArraySpec) -> bool {
+        let room = self.room(spec);
+        let counted = |bit: usize, classes: &[ItemClass]| {
+            classes.iter().any(|class| self.has(class.node) && class.counts >> bit & 1 == 1)
+        };
+        let enough = spec.contains.iter().enumerate().all(|(bit, &(min, _))| {
+            let within = spec.prefix.iter().take(usize::try_from(room).unwrap_or(usize::MAX));
+            let first = within.filter(|classes| counted(bit, classes)).count() as u64;
+            let later = if counted(bit, &spec.rest) { room.saturating_sub(spec.prefix.len() as u64) } else { 0 };
+            first.saturating_add(later) >= min
+        });
+        let forced = |bit: usize, classes: &[ItemClass]| {
+            !classes.iter().any(|class| self.has(class.node) && class.counts >> bit & 1 == 0)
+        };
+        let bounded = spec.contains.iter().enumerate().all(|(bit, &(_, max))| {
+            let Some(max) = max else { return true };
+            let within = spec.prefix.iter().take(usize::try_from(spec.min).unwrap_or(usize::MAX));
+            let first = within.filter(|classes| forced(bit, classes)).count() as u64;
+            let later = if forced(bit, &spec.rest) { spec.min.saturating_sub(spec.prefix.len() as u64) } else { 0 };
+            first.saturating_add(later) <= max
+        });
+        spec.min <= room && enough && bounded
+    }
+
+    fn object(&self, spec: &ObjectSpec) -> bool {
+        let required = spec.properties.iter().all(|property| !property.required || self.has(property.value));
+        let others = spec.others.iter().all(|other| other.min == 0 || self.has(other.value));
+        let least: u64 = spec.others.iter().map(|other| other.min).sum::<u64>()
+            + spec.properties.iter().filter(|property| property.required).count() as u64;
+        let open = spec.others.iter().any(|other| self.has(other.value));
+        let most = spec.properties.iter().filter(|property| self.has(property.value)).count() as u64;
+        let bounds = spec.max.is_none_or(|max| max >= least.max(spec.min)) && (open || most >= spec.min);
+        required && others && bounds
+    }
+}
+
+fn fixpoint(nodes: &[Node], fuel: &mut Fuel) -> Result<Alive> {
+    let mut alive = Alive(vec![false; nodes.len()]);
+    let mut backwards = true;
+    loop {
+        let mut changed = false;
+        for step in 0..nodes.len() {
+            let i = if backwards { nodes.len() - 1 - step } else { step };
+            if !alive.0[i] && alive.node(&nodes[i]) {
+                alive.0[i] = true;
+                changed = true;
+            }
+        }
+        fuel.spend(nodes.len() as u64 / 2)?;
+        backwards = !backwards;
+        if !changed {
+            return Ok(alive);
+        }
+    }
+}
+
+impl Compiler<'_> {
+    /// Takes out of the grammar what has no value; an error if nothing is left.
+    pub fn keep_satisfiable(&mut self, root: NodeId) -> Result<()> {
+        let alive = fixpoint(&self.grammar.nodes, &mut self.fuel)?;
+        if !alive.has(root) {
+            return Err(self.unsatisfiable(&alive, root));
+        }
+        if alive.0.iter().skip(1).all(|&alive| alive) {
+            return Ok(());
+        }
+        for node in &mut self.grammar.nodes {
+            match node {
+                Node::Alt(arms) => arms.retain(|&arm| alive.has(arm)),
+                Node::Array(spec) => keep_array(spec, &alive),
+                Node::Object(spec) => keep_object(spec, &alive),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The error that says where nothing is allowed: as deep as requirements lead.
+    fn unsatisfiable(&self, alive: &Alive, root: NodeId) -> Error {
+        let (mut here, mut place) = (root, Some(0));
+        let mut reason = "no value satisfies the schema here";
+        for _ in 0..self.grammar.nodes.len() {
+            if let Some(at) = self.origin(here) {
+                place = Some(at);
+            }
+            let next = match &self.grammar.nodes[here.0 as usize] {
+                Node::Rule(target) => Some(*target),
+                Node::Object(spec) => spec
+                    .properties
+                    .iter()
+                    .find(|property| property.required && !alive.has(property.value))
+                    .map(|property| property.value),
+                Node::Array(spec) => spec
+                    .prefix
+                    .iter()
+                    .take(usize::try_from(spec.min).unwrap_or(usize::MAX))
+                    .chain(std::iter::once(&spec.rest).filter(|_| spec.min > spec.prefix.len() as u64))
+                    .find(|classes| !alive.any(classes))
+                    .and_then(|classes| classes.first())
+                    .map(|class| class.node),
+                _ => None,
+            };
+            match next {
+                Some(next) if next.0 != 0 => here = next,
+                Some(_) => break,
+                None => {
+                    if matches!(self.grammar.nodes[here.0 as usize], Node::Array(_) | Node::Object(_)) {
+                        reason = "no value satisfies the schema here: its bounds exclude each other, or it needs itself without end";
+                    }
+                    break;
+                }
+            }
+        }
+        let error = Error::new(Kind::Unsatisfiable, reason);
+        let error = error.help("look for conditions that exclude each other, or for recursion that is required");
+        match place {
+            Some(at) => error.at(self.json.place(at)),
+            None => error,
+        }
+    }
+}
+
+fn keep_array(spec: &mut ArraySpec, alive: &Alive) {
+    let room = alive.room(spec);
+    for classes in spec.prefix.iter_mut().chain(std::iter::once(&mut spec.rest)) {
+        classes.retain(|class| alive.has(class.node));
+    }
+    if let Ok(room) = usize::try_from(room)
+        && room < spec.prefix.len()
+    {
+        spec.prefix.truncate(room);
+        spec.rest.clear();
+        spec.max = Some(room as u64);
+    }
+}
+
+fn keep_object(spec: &mut ObjectSpec, alive: &Alive) {
+    spec.others.retain(|other| alive.has(other.value));
+    let mut kept: Vec<bool> = spec.properties.iter().map(|property| alive.has(property.value)).collect();
+    let is = |kept: &[bool], i: u32| kept.get(i as usize).copied().unwrap_or(false);
+    // What depends on a property that cannot be there cannot be there either.
+    while let Some(&(a, _)) = spec.dependent.iter().find(|&&(a, b)| is(&kept, a) && !is(&kept, b)) {
+        kept[a as usize] = false;
+    }
+    spec.dependent.retain(|&(a, b)| is(&kept, a) && is(&kept, b));
+    let before = |i: u32| kept.iter().take(i as usize).filter(|&&kept| kept).count() as u32;
+    for (a, b) in &mut spec.dependent {
+        (*a, *b) = (before(*a), before(*b));
+    }
+    let mut kept = kept.iter();
+    spec.properties.retain(|_| kept.next().copied().unwrap_or(false));
+}

@@ -1,0 +1,223 @@
+//! Sets of JSON values, by what they are built from, before anyone looks inside.
+//!
+//! A [`SetId`] is "the values that the schema at this place allows", or an intersection, union or
+//! complement of such sets. Equal definitions have equal ids, and obvious ones fold at once:
+//! `a ∩ a = a`, `a ∩ ¬a = ∅`, `¬¬a = a`. What a set contains is worked out when somebody asks
+//! ([`super::normal`]), so a recursive schema is a finite graph of ids: the intersection of two
+//! recursive schemas asks for the intersection of the same pair again and gets the same id.
+
+use super::json::At;
+use super::resolve::ScopeId;
+use hashbrown::HashMap;
+use std::rc::Rc;
+
+/// A set of JSON values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct SetId(pub u32);
+
+impl SetId {
+    /// No value.
+    pub const NEVER: SetId = SetId(0);
+    /// Every value.
+    pub const ANY: SetId = SetId(1);
+}
+
+/// The types that `type` names, in the order of their sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Kinds {
+    Null,
+    Boolean,
+    Number,
+    Integer,
+    String,
+    Array,
+    Object,
+}
+
+impl Kinds {
+    pub const ALL: [Self; 7] =
+        [Self::Null, Self::Boolean, Self::Number, Self::Integer, Self::String, Self::Array, Self::Object];
+
+    /// The type with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "number" => Self::Number,
+            "integer" => Self::Integer,
+            "string" => Self::String,
+            "array" => Self::Array,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// The set of its values.
+    pub fn set(self) -> SetId {
+        SetId(2 + self as u32)
+    }
+}
+
+/// How a set is defined.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Def {
+    Never,
+    Any,
+    /// All values of a type.
+    Kind(Kinds),
+    /// What the schema at a place allows, entered with a dynamic scope.
+    Schema(At, ScopeId),
+    /// The one value at a place.
+    Value(At),
+    /// The values in all of the sets (two or more, no nested `And`).
+    And(Rc<[SetId]>),
+    /// The values in any of the sets (two or more, no nested `Or`).
+    Or(Rc<[SetId]>),
+    Not(SetId),
+}
+
+/// The table of all sets.
+#[derive(Debug)]
+pub(super) struct Sets {
+    defs: Vec<Def>,
+    index: HashMap<Def, SetId>,
+    /// Schemas entered without a dynamic scope, by place: 0 is none yet, else the id plus one.
+    places: Vec<u32>,
+}
+
+impl Sets {
+    /// A table with the constants, for an arena of this many values.
+    pub fn new(values: usize) -> Self {
+        let mut defs = vec![Def::Never, Def::Any];
+        defs.extend(Kinds::ALL.map(Def::Kind));
+        Self { defs, index: HashMap::new(), places: vec![0; values] }
+    }
+
+    /// The definition of a set.
+    pub fn def(&self, set: SetId) -> &Def {
+        self.defs.get(set.0 as usize).unwrap_or(&Def::Never)
+    }
+
+    /// How many sets there are.
+    pub fn len(&self) -> usize {
+        self.defs.len()
+    }
+
+    fn push(&mut self, def: Def) -> SetId {
+        self.defs.push(def);
+        SetId(self.defs.len() as u32 - 1)
+    }
+
+    fn intern(&mut self, def: Def) -> SetId {
+        if let Some(&id) = self.index.get(&def) {
+            return id;
+        }
+        let id = self.push(def.clone());
+        self.index.insert(def, id);
+        id
+    }
+
+    /// What the schema at `at` allows.
+    pub fn schema(&mut self, at: At, scope: ScopeId) -> SetId {
+        if scope != 0 {
+            return self.intern(Def::Schema(at, scope));
+        }
+        if self.places.len() <= at as usize {
+            self.places.resize(at as usize + 1, 0);
+        }
+        if self.places[at as usize] == 0 {
+            let id = self.push(Def::Schema(at, 0));
+            self.places[at as usize] = id.0 + 1;
+        }
+        SetId(self.places[at as usize] - 1)
+    }
+
+    /// The value at `at` alone.
+    pub fn value(&mut self, at: At) -> SetId {
+        self.intern(Def::Value(at))
+    }
+
+    /// The complement.
+    pub fn not(&mut self, set: SetId) -> SetId {
+        match self.def(set) {
+            Def::Never => SetId::ANY,
+            Def::Any => SetId::NEVER,
+            Def::Not(inner) => *inner,
+            _ => self.intern(Def::Not(set)),
+        }
+    }
+
+    /// The intersection of two.
+    pub fn and(&mut self, a: SetId, b: SetId) -> SetId {
+        if a == b || b == SetId::ANY || a == SetId::NEVER {
+            return a;
+        }
+        if a == SetId::ANY || b == SetId::NEVER {
+            return b;
+        }
+        let Some(members) = self.merge(a, b, true) else { return SetId::NEVER };
+        self.intern(Def::And(members))
+    }
+
+    /// The union of two.
+    pub fn or(&mut self, a: SetId, b: SetId) -> SetId {
+        if a == b || b == SetId::NEVER || a == SetId::ANY {
+            return a;
+        }
+        if a == SetId::NEVER || b == SetId::ANY {
+            return b;
+        }
+        let Some(members) = self.merge(a, b, false) else { return SetId::ANY };
+        self.intern(Def::Or(members))
+    }
+
+    /// The members of both, in order, each once; `None` if one is the complement of another.
+    fn merge(&self, a: SetId, b: SetId, and: bool) -> Option<Rc<[SetId]>> {
+        let mut out: Vec<SetId> = Vec::new();
+        for set in [a, b] {
+            let one = [set];
+            let members = match (self.def(set), and) {
+                (Def::And(members), true) | (Def::Or(members), false) => members,
+                _ => one.as_slice(),
+            };
+            for &member in members {
+                let clash = |other: &SetId| {
+                    matches!(self.def(member), Def::Not(inner) if inner == other)
+                        || matches!(self.def(*other), Def::Not(inner) if *inner == member)
+                };
+                if out.iter().any(clash) {
+                    return None;
+                }
+                if !out.contains(&member) {
+                    out.push(member);
+                }
+            }
+        }
+        Some(out.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_definitions_are_equal_and_the_obvious_folds() {
+        let mut sets = Sets::new(9);
+        let (a, b, c) = (sets.schema(1, 0), sets.schema(2, 0), sets.schema(3, 0));
+        assert_eq!(a, sets.schema(1, 0));
+        let not_a = sets.not(a);
+        assert_eq!(sets.not(not_a), a);
+        assert_eq!(sets.and(a, not_a), SetId::NEVER);
+        assert_eq!(sets.or(not_a, a), SetId::ANY);
+        assert_eq!(sets.and(a, SetId::ANY), a);
+        assert_eq!(sets.or(a, SetId::NEVER), a);
+        let ab = sets.and(a, b);
+        let abc = sets.and(ab, c);
+        let bc = sets.and(b, c);
+        assert_eq!(sets.and(a, bc), abc);
+        assert_eq!(sets.and(abc, b), abc);
+        assert_eq!(sets.and(abc, not_a), SetId::NEVER);
+        assert_ne!(sets.or(a, b), ab);
+    }
+}
