@@ -33,7 +33,14 @@ pub(super) struct ArrayShape {
 impl ArrayShape {
     /// All arrays.
     pub fn any() -> Self {
-        Self { prefix: Vec::new(), rest: SetId::ANY, min: 0, max: None, contains: Vec::new(), unique: None }
+        Self {
+            prefix: Vec::new(),
+            rest: SetId::ANY,
+            min: 0,
+            max: None,
+            contains: Vec::new(),
+            unique: None,
+        }
     }
 
     pub fn is_any(&self) -> bool {
@@ -116,7 +123,8 @@ impl Compiler<'_> {
             if few || never || contains.max.is_some_and(|max| max < contains.min) {
                 return Ok(None);
             }
-            shape.min = shape.min.max(if contains.min > 0 { from.saturating_add(contains.min) } else { 0 });
+            shape.min =
+                shape.min.max(if contains.min > 0 { from.saturating_add(contains.min) } else { 0 });
         }
         Ok(shape.max.is_none_or(|max| shape.min <= max).then_some(shape))
     }
@@ -159,7 +167,11 @@ impl Compiler<'_> {
         for Contains { set, from, min, max } in shape.contains.clone() {
             if min == 1 {
                 let outside = self.sets.not(set);
-                out.push(ArrayShape { prefix: vec![SetId::ANY; from], rest: outside, ..ArrayShape::any() });
+                out.push(ArrayShape {
+                    prefix: vec![SetId::ANY; from],
+                    rest: outside,
+                    ..ArrayShape::any()
+                });
             } else if min > 1 {
                 let contains = vec![Contains { set, from, min: 0, max: Some(min - 1) }];
                 out.push(ArrayShape { contains, ..ArrayShape::any() });

@@ -202,10 +202,23 @@ impl Compiler<'_> {
     fn types(&mut self, keywords: &Keywords) -> Result<Types> {
         let Some(at) = keywords.get(Keyword::Type) else {
             let literals = NULL | FALSE | TRUE;
-            return Ok(Types { literals, number: true, integer: true, string: true, array: true, object: true });
+            return Ok(Types {
+                literals,
+                number: true,
+                integer: true,
+                string: true,
+                array: true,
+                object: true,
+            });
         };
-        let mut types =
-            Types { literals: 0, number: false, integer: false, string: false, array: false, object: false };
+        let mut types = Types {
+            literals: 0,
+            number: false,
+            integer: false,
+            string: false,
+            array: false,
+            object: false,
+        };
         let names: Vec<At> = match self.json.kind(at) {
             Type::String => vec![at],
             Type::Array => self.json.items(at).collect(),
@@ -229,7 +242,8 @@ impl Compiler<'_> {
             }
         }
         if names.is_empty() {
-            return Err(Error::new(Kind::Syntax, "a list of types must not be empty").at(self.json.place(at)));
+            return Err(Error::new(Kind::Syntax, "a list of types must not be empty")
+                .at(self.json.place(at)));
         }
         Ok(types)
     }
@@ -285,7 +299,9 @@ impl Compiler<'_> {
             text = Text::expr(self.pattern(at)?);
         }
         if let Some(at) = keywords.get(Keyword::Format) {
-            let Some(name) = self.json.string(at) else { return Err(self.malformed(at, "the name of a format")) };
+            let Some(name) = self.json.string(at) else {
+                return Err(self.malformed(at, "the name of a format"));
+            };
             if let Some(format) = Format::named(name).filter(|_| self.options.assert_formats) {
                 text = text.and(&Text::Format(format), &mut self.tools())?;
             }
@@ -304,10 +320,14 @@ impl Compiler<'_> {
 
     /// The strings in which the pattern at `at` (a string, or the key of a member) finds a match.
     fn pattern(&mut self, at: At) -> Result<ExprId> {
-        if let Some(known) = self.patterns.iter().find(|known| self.json.text(known.0) == self.json.text(at)) {
+        if let Some(known) =
+            self.patterns.iter().find(|known| self.json.text(known.0) == self.json.text(at))
+        {
             return Ok(known.1);
         }
-        let Some(pattern) = self.json.string(at) else { return Err(self.malformed(at, "a regular expression")) };
+        let Some(pattern) = self.json.string(at) else {
+            return Err(self.malformed(at, "a regular expression"));
+        };
         let limits = &self.options.limits;
         let expr = regex::pattern(&mut self.grammar.exprs, pattern, limits, &mut self.fuel)
             .map_err(|error| error.at(self.json.place(at)))?;
@@ -327,7 +347,8 @@ impl Compiler<'_> {
                 return Err(self.malformed(at, "an array of schemas"));
             }
             let schemas: Vec<At> = self.json.items(at).collect();
-            shape.prefix = schemas.into_iter().map(|at| self.schema_set(at, scope)).collect::<Result<_>>()?;
+            shape.prefix =
+                schemas.into_iter().map(|at| self.schema_set(at, scope)).collect::<Result<_>>()?;
         }
         if let Some(at) = rest {
             shape.rest = self.schema_set(at, scope)?;
@@ -358,7 +379,8 @@ impl Compiler<'_> {
             let members: Vec<(At, At)> = self.json.members(map).collect();
             self.properties += members.len();
             let limit = self.options.limits.properties;
-            self.check_count("properties", self.properties, limit).map_err(|e| e.at(self.json.place(map)))?;
+            self.check_count("properties", self.properties, limit)
+                .map_err(|e| e.at(self.json.place(map)))?;
             shape.named.reserve(members.len());
             for (key, schema) in members {
                 let name = self.names.intern(self.json.text(key));
@@ -427,7 +449,8 @@ impl Compiler<'_> {
             if left != Text::None {
                 classes.push((left, set));
             }
-            self.check_count("classes of keys", classes.len(), 1024).map_err(|e| e.at(self.json.place(map)))?;
+            self.check_count("classes of keys", classes.len(), 1024)
+                .map_err(|e| e.at(self.json.place(map)))?;
             shape.classes = classes;
         }
         Ok(())
@@ -533,9 +556,11 @@ impl Compiler<'_> {
                 Type::String => strings.push(self.names.intern(self.json.text(at))),
                 Type::Array => {
                     let items: Vec<At> = self.json.items(at).collect();
-                    let prefix: Vec<SetId> = items.into_iter().map(|item| self.sets.value(item)).collect();
+                    let prefix: Vec<SetId> =
+                        items.into_iter().map(|item| self.sets.value(item)).collect();
                     let length = prefix.len() as u64;
-                    let shape = ArrayShape { prefix, rest: SetId::NEVER, min: length, ..ArrayShape::any() };
+                    let shape =
+                        ArrayShape { prefix, rest: SetId::NEVER, min: length, ..ArrayShape::any() };
                     parts.arrays.extend(self.prune_array(shape)?.map(Rc::new));
                 }
                 Type::Object => {
@@ -543,7 +568,10 @@ impl Compiler<'_> {
                     let members: Vec<(At, At)> = self.json.members(at).collect();
                     for (key, value) in members {
                         let name = self.names.intern(self.json.text(key));
-                        put(&mut shape, Named { name, set: self.sets.value(value), required: true });
+                        put(
+                            &mut shape,
+                            Named { name, set: self.sets.value(value), required: true },
+                        );
                     }
                     parts.objects.extend(self.prune_object(shape)?.map(Rc::new));
                 }

@@ -59,13 +59,21 @@ pub(super) enum Holds {
 /// What the value of a keyword holds, in any draft.
 pub(super) fn holds(keyword: &str) -> Holds {
     match keyword {
-        "not" | "if" | "then" | "else" | "additionalProperties" | "contains" | "propertyNames"
-        | "unevaluatedProperties" | "unevaluatedItems" | "additionalItems" | "contentSchema" => Holds::One,
+        "not"
+        | "if"
+        | "then"
+        | "else"
+        | "additionalProperties"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedProperties"
+        | "unevaluatedItems"
+        | "additionalItems"
+        | "contentSchema" => Holds::One,
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => Holds::List,
         "items" => Holds::OneOrList,
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-            Holds::Map
-        }
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas"
+        | "dependencies" => Holds::Map,
         _ => Holds::Nothing,
     }
 }

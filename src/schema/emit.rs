@@ -7,9 +7,9 @@
 //! `{"type":["string","null"],"minLength":1}` becomes `Alt[Text("null"), String(.{1,})]`.
 
 use super::array::{ArrayShape, Contains};
+use super::json::At;
 use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
 use super::number::Numbers;
-use super::json::At;
 use super::sets::{Def, SetId};
 use super::text::Text;
 use crate::error::{Error, Kind, Result};
@@ -77,8 +77,11 @@ impl Compiler<'_> {
         let mut arms = Vec::new();
         if parts.literals != 0 {
             let words = [(NULL, "null"), (FALSE, "false"), (TRUE, "true")];
-            let words: Vec<&str> =
-                words.iter().filter(|word| parts.literals & word.0 != 0).map(|word| word.1).collect();
+            let words: Vec<&str> = words
+                .iter()
+                .filter(|word| parts.literals & word.0 != 0)
+                .map(|word| word.1)
+                .collect();
             let expr = match words.as_slice() {
                 [word] => self.grammar.exprs.literal(word),
                 words => self.grammar.exprs.literals(words),
@@ -100,7 +103,9 @@ impl Compiler<'_> {
             Numbers::None => {}
             Numbers::All => arms.push(Node::Terminal(Terminal::Number(NumberSpec::default()))),
             Numbers::Some(specs) => {
-                arms.extend(specs.iter().map(|spec| Node::Terminal(Terminal::Number(spec.clone()))));
+                arms.extend(
+                    specs.iter().map(|spec| Node::Terminal(Terminal::Number(spec.clone()))),
+                );
             }
         }
         for shape in &parts.arrays {
@@ -123,11 +128,14 @@ impl Compiler<'_> {
         }
         let mut spec = ArraySpec { min: shape.min, max: shape.max, ..ArraySpec::default() };
         spec.unique = shape.unique.is_some();
-        spec.contains = shape.contains.iter().map(|contains| (contains.min, contains.max)).collect();
+        spec.contains =
+            shape.contains.iter().map(|contains| (contains.min, contains.max)).collect();
         // Positions up to where the last condition starts to count are written out.
         let written = shape.contains.iter().map(|contains| contains.from).max().unwrap_or(0);
         let written = written.max(shape.prefix.len());
-        let written = shape.max.map_or(written, |max| written.min(usize::try_from(max).unwrap_or(usize::MAX)));
+        let written = shape
+            .max
+            .map_or(written, |max| written.min(usize::try_from(max).unwrap_or(usize::MAX)));
         for position in 0..written {
             let set = shape.item(position);
             spec.prefix.push(self.item_classes(set, position, &shape.contains)?);
@@ -140,7 +148,12 @@ impl Compiler<'_> {
     }
 
     /// The ways the item at a position can be, by which conditions it counts for.
-    fn item_classes(&mut self, set: SetId, position: usize, contains: &[Contains]) -> Result<Vec<ItemClass>> {
+    fn item_classes(
+        &mut self,
+        set: SetId,
+        position: usize,
+        contains: &[Contains],
+    ) -> Result<Vec<ItemClass>> {
         self.check_count("\"contains\" conditions", contains.len(), 32)?;
         let mut classes = vec![(set, 0u32)];
         for (bit, condition) in contains.iter().enumerate().filter(|c| c.1.from <= position) {
@@ -161,13 +174,17 @@ impl Compiler<'_> {
             self.check_count("kinds of items", split.len(), ITEM_CLASSES)?;
             classes = split;
         }
-        Ok(classes.into_iter().map(|(set, counts)| ItemClass { node: self.node(set), counts }).collect())
+        Ok(classes
+            .into_iter()
+            .map(|(set, counts)| ItemClass { node: self.node(set), counts })
+            .collect())
     }
 
     /// Whether a set has no array and no object, or all of them.
     fn is_scalar(&mut self, set: SetId) -> Result<bool> {
         let parts = self.parts(set)?;
-        Ok(parts.arrays.iter().all(|shape| shape.is_any()) && parts.objects.iter().all(|shape| shape.is_any()))
+        Ok(parts.arrays.iter().all(|shape| shape.is_any())
+            && parts.objects.iter().all(|shape| shape.is_any()))
     }
 
     /// Works out what `uniqueItems` means for the number of items; false if it cannot be met.
@@ -191,7 +208,10 @@ impl Compiler<'_> {
         for &set in &sets {
             let parts = self.parts(set)?;
             if !parts.arrays.is_empty() || !parts.objects.is_empty() {
-                return refuse(self, "\"uniqueItems\" is enforced for items that are neither arrays nor objects");
+                return refuse(
+                    self,
+                    "\"uniqueItems\" is enforced for items that are neither arrays nor objects",
+                );
             }
             if let Some(size) = self.size(&parts)? {
                 least = Some(least.map_or(size, |least| least.min(size)));
@@ -212,7 +232,10 @@ impl Compiler<'_> {
             return Ok(shape.min <= size);
         }
         if shape.max.is_none_or(|max| max > size) {
-            return refuse(self, "\"uniqueItems\" with different small sets of items by position is not enforced");
+            return refuse(
+                self,
+                "\"uniqueItems\" with different small sets of items by position is not enforced",
+            );
         }
         Ok(true)
     }

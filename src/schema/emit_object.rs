@@ -128,7 +128,14 @@ impl Compiler<'_> {
     }
 
     /// The regions when a key of region `i` must be in `keys` with a value in `set`.
-    fn demand(&mut self, way: &[Region], i: usize, keys: &Text, set: SetId, shape_has_one: bool) -> Result<Option<Vec<Region>>> {
+    fn demand(
+        &mut self,
+        way: &[Region],
+        i: usize,
+        keys: &Text,
+        set: SetId,
+        shape_has_one: bool,
+    ) -> Result<Option<Vec<Region>>> {
         self.fuel.spend(8)?;
         let region = way[i].clone();
         let hit = region.keys.and(keys, &mut self.tools())?;
@@ -176,7 +183,12 @@ impl Compiler<'_> {
                 Text::All => ExprId::ANY,
                 keys => keys.to_expr(&mut self.tools()),
             };
-            others.push(OtherKeys { keys, value: self.node(region.set), min: region.min, max: None });
+            others.push(OtherKeys {
+                keys,
+                value: self.node(region.set),
+                min: region.min,
+                max: None,
+            });
         }
         let position = |name| index.iter().position(|&own| own == name);
         let mut dependent = Vec::new();
@@ -190,7 +202,14 @@ impl Compiler<'_> {
             }
         }
         let order = self.options.property_order;
-        Ok(Node::Object(ObjectSpec { properties, others, min: shape.min, max: shape.max, order, dependent }))
+        Ok(Node::Object(ObjectSpec {
+            properties,
+            others,
+            min: shape.min,
+            max: shape.max,
+            order,
+            dependent,
+        }))
     }
 
     /// The property that must come first.
@@ -198,7 +217,9 @@ impl Compiler<'_> {
         let is = |name: &str| properties.iter().position(|property| property.name == name);
         match &self.options.reasoning_field {
             Some(name) => is(name),
-            None => properties.iter().position(|property| REASONING.contains(&property.name.as_str())),
+            None => {
+                properties.iter().position(|property| REASONING.contains(&property.name.as_str()))
+            }
         }
     }
 }

@@ -74,10 +74,15 @@ pub(super) struct Json {
 impl Json {
     /// Reads a document and returns its root.
     pub fn read(&mut self, text: &str, limits: &Limits) -> Result<At> {
-        if text.len() > limits.input_bytes || self.buffer.len() + 2 * text.len() > u32::MAX as usize {
+        if text.len() > limits.input_bytes || self.buffer.len() + 2 * text.len() > u32::MAX as usize
+        {
             return Err(Error::new(
                 Kind::TooLarge,
-                format!("the text has {} bytes, more than the limit of {}", text.len(), limits.input_bytes),
+                format!(
+                    "the text has {} bytes, more than the limit of {}",
+                    text.len(),
+                    limits.input_bytes
+                ),
             )
             .help("raise Limits::input_bytes"));
         }
@@ -155,9 +160,14 @@ impl Json {
                     found.map(|(index, item)| (index.to_string(), item))
                 }
                 // A key has the pointer of its value.
-                _ => self.members(here).find(|&(_, value)| at < self.end(value)).map(|(key, value)| {
-                    (self.text(key).replace('~', "~0").replace('/', "~1"), if at == key { at } else { value })
-                }),
+                _ => self.members(here).find(|&(_, value)| at < self.end(value)).map(
+                    |(key, value)| {
+                        (
+                            self.text(key).replace('~', "~0").replace('/', "~1"),
+                            if at == key { at } else { value },
+                        )
+                    },
+                ),
             };
             let Some((token, next)) = step else { break };
             out.push('/');
@@ -308,10 +318,13 @@ impl Reader<'_, '_> {
                     expect = if object { Expect::Key } else { Expect::Value };
                     continue;
                 }
-                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}') | (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') => {
+                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}')
+                | (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') => {
                     self.close(&mut open, byte)?;
                 }
-                (Expect::CommaOrEnd, _) => return self.unexpected("',' or the end of the container"),
+                (Expect::CommaOrEnd, _) => {
+                    return self.unexpected("',' or the end of the container");
+                }
                 (Expect::Key | Expect::KeyOrEnd, b'"') => {
                     self.string()?;
                     self.blank();
@@ -322,7 +335,9 @@ impl Reader<'_, '_> {
                     expect = Expect::Value;
                     continue;
                 }
-                (Expect::Key | Expect::KeyOrEnd, _) => return self.unexpected("a key in double quotes"),
+                (Expect::Key | Expect::KeyOrEnd, _) => {
+                    return self.unexpected("a key in double quotes");
+                }
                 (_, b'{' | b'[') => {
                     if open.len() >= depth {
                         return self.too_deep(depth);
@@ -384,12 +399,15 @@ impl Reader<'_, '_> {
         for (key, value) in json.members(object) {
             let name = json.text(key);
             let twice = if few {
-                json.members(object).take_while(|other| other.0 < key).any(|other| json.text(other.0) == name)
+                json.members(object)
+                    .take_while(|other| other.0 < key)
+                    .any(|other| json.text(other.0) == name)
             } else {
                 !seen.insert(name)
             };
             if twice {
-                let offset = json.values.get(key as usize).map_or(0, |v| v.offset as usize) - self.start;
+                let offset =
+                    json.values.get(key as usize).map_or(0, |v| v.offset as usize) - self.start;
                 let message = format!("duplicate key {}", quote(name));
                 return Err(Fault { kind: Kind::Syntax, message, offset, value: Some(value) });
             }
@@ -404,7 +422,8 @@ impl Reader<'_, '_> {
             _ => {
                 let words = [("null", Type::Null), ("false", Type::False), ("true", Type::True)];
                 let rest = self.text.get(self.at..).unwrap_or("");
-                let Some((word, kind)) = words.into_iter().find(|(word, _)| rest.starts_with(word)) else {
+                let Some((word, kind)) = words.into_iter().find(|(word, _)| rest.starts_with(word))
+                else {
                     return self.unexpected("a value");
                 };
                 self.push(kind, self.at, 0, 0);
@@ -468,7 +487,9 @@ impl Reader<'_, '_> {
                     self.escape()?;
                     run = self.at;
                 }
-                Some(0..=0x1f) => return self.fault("a control character in a string must be escaped"),
+                Some(0..=0x1f) => {
+                    return self.fault("a control character in a string must be escaped");
+                }
                 Some(_) => self.at += 1,
                 None => return self.unexpected("the end of a string"),
             }
@@ -504,7 +525,9 @@ impl Reader<'_, '_> {
 
     fn unicode(&mut self) -> Result<(), Fault> {
         let mut code = self.hex()?;
-        if (0xd800..0xdc00).contains(&code) && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u")) {
+        if (0xd800..0xdc00).contains(&code)
+            && self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u"))
+        {
             self.at += 1;
             let low = self.hex()?;
             if (0xdc00..0xe000).contains(&low) {
@@ -547,7 +570,8 @@ mod tests {
 
     #[test]
     fn keeps_order_places_and_exact_numbers() {
-        let json = read("{\"b\": [1.50, {\"x/~\": \"\\u0061\\ud83d\\ude00\"}],\n \"a\": 1e400}").unwrap();
+        let json =
+            read("{\"b\": [1.50, {\"x/~\": \"\\u0061\\ud83d\\ude00\"}],\n \"a\": 1e400}").unwrap();
         let keys: Vec<&str> = json.members(0).map(|(key, _)| json.text(key)).collect();
         assert_eq!(keys, ["b", "a"]);
         let items: Vec<At> = json.items(json.member(0, "b").unwrap()).collect();
@@ -557,16 +581,59 @@ mod tests {
         assert_eq!(json.pointer(inner), "/b/1/x~1~0");
         let a = json.member(0, "a").unwrap();
         assert_eq!(json.text(a), "1e400");
-        assert_eq!(json.place(a), Place::Pointer { pointer: "/a".into(), line_column: Some((2, 7)) });
+        assert_eq!(
+            json.place(a),
+            Place::Pointer { pointer: "/a".into(), line_column: Some((2, 7)) }
+        );
     }
 
     #[test]
     fn agrees_with_another_parser_on_what_is_json() {
         let texts = [
-            "", " ", "42", "-0", "01", "1.", ".5", "1e", "1e+5", "-", "nul", "null ", "[1,]", "[,1]", "{\"a\":}",
-            "{\"a\" 1}", "{a:1}", "{}", "[]", "[[]", "]", "{]", "[}", "\"\u{1}\"", "\"\\x\"", "\"\\u12g4\"", "1 2", "tru",
-            "{\"a\":1,}", "\"abc", "\u{feff}1", "[1 2]", "{\"a\":1 \"b\":2}", "\"\\ud800\"", "\"\\udc00\\ud800\"",
-            "\"\\ud83d\\ude00\"", "[null,true,false]", "{,}", "\"\t\"", "+1", "NaN", "Infinity", "0x1", "1.5E-3",
+            "",
+            " ",
+            "42",
+            "-0",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "1e+5",
+            "-",
+            "nul",
+            "null ",
+            "[1,]",
+            "[,1]",
+            "{\"a\":}",
+            "{\"a\" 1}",
+            "{a:1}",
+            "{}",
+            "[]",
+            "[[]",
+            "]",
+            "{]",
+            "[}",
+            "\"\u{1}\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "1 2",
+            "tru",
+            "{\"a\":1,}",
+            "\"abc",
+            "\u{feff}1",
+            "[1 2]",
+            "{\"a\":1 \"b\":2}",
+            "\"\\ud800\"",
+            "\"\\udc00\\ud800\"",
+            "\"\\ud83d\\ude00\"",
+            "[null,true,false]",
+            "{,}",
+            "\"\t\"",
+            "+1",
+            "NaN",
+            "Infinity",
+            "0x1",
+            "1.5E-3",
         ];
         for text in texts {
             let other: std::result::Result<serde_json::Value, _> = serde_json::from_str(text);
@@ -577,7 +644,9 @@ mod tests {
     #[test]
     fn duplicate_keys_are_refused_with_their_place() {
         let many: String = (0..20).map(|i| format!("\"k{i}\":0,")).collect();
-        for text in ["{\"x\":{\"a\":1,\"\\u0061\":2}}".to_owned(), format!("{{\"x\":{{{many}\"k3\":1}}}}")] {
+        for text in
+            ["{\"x\":{\"a\":1,\"\\u0061\":2}}".to_owned(), format!("{{\"x\":{{{many}\"k3\":1}}}}")]
+        {
             let error = read(&text).unwrap_err();
             assert_eq!(*error.kind(), Kind::Syntax);
             assert!(error.to_string().contains("duplicate key"), "{error}");

@@ -164,12 +164,19 @@ impl Keywords {
 
     /// Whether annotations of subschemas matter here.
     pub fn unevaluated(&self) -> bool {
-        self.mask & (1 << Keyword::UnevaluatedProperties as u8 | 1 << Keyword::UnevaluatedItems as u8) != 0
+        self.mask
+            & (1 << Keyword::UnevaluatedProperties as u8 | 1 << Keyword::UnevaluatedItems as u8)
+            != 0
     }
 }
 
 /// Adds what the schema at `at` needs in place.
-pub(super) fn needs(compiler: &mut Compiler, at: At, scope: ScopeId, out: &mut Vec<SetId>) -> Result<()> {
+pub(super) fn needs(
+    compiler: &mut Compiler,
+    at: At,
+    scope: ScopeId,
+    out: &mut Vec<SetId>,
+) -> Result<()> {
     let keywords = compiler.keywords(at);
     if keywords.unevaluated() {
         return Ok(());
@@ -185,7 +192,8 @@ pub(super) fn needs(compiler: &mut Compiler, at: At, scope: ScopeId, out: &mut V
         }
     }
     let conditional = keywords.get(Keyword::If).is_some();
-    for keyword in [Keyword::Not, Keyword::If, Keyword::Then, Keyword::Else, Keyword::PropertyNames] {
+    for keyword in [Keyword::Not, Keyword::If, Keyword::Then, Keyword::Else, Keyword::PropertyNames]
+    {
         if let Some(schema) = keywords.get(keyword)
             && (conditional || !matches!(keyword, Keyword::Then | Keyword::Else))
         {
@@ -213,7 +221,8 @@ impl Compiler<'_> {
     /// The error of a keyword whose value has the wrong form.
     pub fn malformed(&self, at: At, wanted: &str) -> Error {
         let found = self.json.kind(at).article();
-        Error::new(Kind::Syntax, format!("expected {wanted}, found {found}")).at(self.json.place(at))
+        Error::new(Kind::Syntax, format!("expected {wanted}, found {found}"))
+            .at(self.json.place(at))
     }
 
     /// What the schema at `at` allows; references that stand alone are followed.
@@ -238,8 +247,11 @@ impl Compiler<'_> {
             };
             at = self.resolve(reference)?;
         }
-        Err(Error::new(Kind::Unsatisfiable, "a reference leads back to itself, so it never says what is allowed")
-            .at(self.json.place(at)))
+        Err(Error::new(
+            Kind::Unsatisfiable,
+            "a reference leads back to itself, so it never says what is allowed",
+        )
+        .at(self.json.place(at)))
     }
 
     fn resolve(&mut self, at: At) -> Result<At> {
@@ -263,7 +275,8 @@ impl Compiler<'_> {
         }
         let schemas: Vec<At> = self.json.items(list).collect();
         if schemas.is_empty() {
-            return Err(Error::new(Kind::Syntax, "a list of schemas must not be empty").at(self.json.place(list)));
+            return Err(Error::new(Kind::Syntax, "a list of schemas must not be empty")
+                .at(self.json.place(list)));
         }
         schemas.into_iter().map(|schema| self.schema_set(schema, scope)).collect()
     }

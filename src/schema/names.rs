@@ -50,7 +50,8 @@ mod tests {
     #[test]
     fn equal_strings_have_equal_names() {
         let mut names = Names::default();
-        let texts: Vec<String> = (0..1000).map(|i| format!("n{}", i % 500)).chain([String::new()]).collect();
+        let texts: Vec<String> =
+            (0..1000).map(|i| format!("n{}", i % 500)).chain([String::new()]).collect();
         let ids: Vec<Name> = texts.iter().map(|text| names.intern(text)).collect();
         for (i, id) in ids.iter().enumerate() {
             assert_eq!(names.text(*id), texts[i]);

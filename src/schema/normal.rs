@@ -233,7 +233,10 @@ impl<'o> Compiler<'o> {
         }
         if self.runs >= NEST {
             let message = "the schema is nested too deep";
-            return Err(Error::new(Kind::TooComplex { what: "nesting", limit: NEST.into() }, message));
+            return Err(Error::new(
+                Kind::TooComplex { what: "nesting", limit: NEST.into() },
+                message,
+            ));
         }
         self.runs += 1;
         let mut stack = vec![Frame::Enter(root)];
@@ -245,7 +248,7 @@ impl<'o> Compiler<'o> {
                     let parts = self.evaluate(set)?;
                     *self.slot(set) = Slot::Done(Rc::new(parts));
                 }
-                Frame::Enter(set) => match *self.slot(set) {
+                Frame::Enter(set) => match self.slot(set).clone() {
                     Slot::Done(_) => {}
                     Slot::Running(run) if run == self.runs => break Err(self.endless(set)),
                     Slot::Running(_) => {
@@ -283,10 +286,12 @@ impl<'o> Compiler<'o> {
             Def::Never | Def::Any | Def::Kind(_) | Def::Value(_) => {}
             Def::Not(inner) => out.push(*inner),
             Def::Or(members) => out.extend(members.iter()),
-            Def::And(members) => out.extend(members.iter().map(|&member| match self.sets.def(member) {
-                Def::Not(inner) => *inner,
-                _ => member,
-            })),
+            Def::And(members) => {
+                out.extend(members.iter().map(|&member| match self.sets.def(member) {
+                    Def::Not(inner) => *inner,
+                    _ => member,
+                }))
+            }
             &Def::Schema(at, scope) => keywords::needs(self, at, scope, out)?,
         }
         Ok(())
@@ -322,7 +327,11 @@ impl<'o> Compiler<'o> {
                 let mut out = Parts::any();
                 for (member, negative) in members {
                     let parts = self.parts(member)?;
-                    out = if negative { self.minus(&out, &parts)? } else { self.and_parts(&out, &parts)? };
+                    out = if negative {
+                        self.minus(&out, &parts)?
+                    } else {
+                        self.and_parts(&out, &parts)?
+                    };
                 }
                 Ok(out)
             }
@@ -425,14 +434,22 @@ impl<'o> Compiler<'o> {
         Ok(out)
     }
 
-    fn minus_array(&mut self, shapes: Vec<Rc<ArrayShape>>, cut: &ArrayShape) -> Result<Vec<Rc<ArrayShape>>> {
+    fn minus_array(
+        &mut self,
+        shapes: Vec<Rc<ArrayShape>>,
+        cut: &ArrayShape,
+    ) -> Result<Vec<Rc<ArrayShape>>> {
         if cut.is_any() {
             return Ok(Vec::new());
         }
         self.subtract(shapes, cut, Self::and_arrays, Self::not_array)
     }
 
-    fn minus_object(&mut self, shapes: Vec<Rc<ObjectShape>>, cut: &ObjectShape) -> Result<Vec<Rc<ObjectShape>>> {
+    fn minus_object(
+        &mut self,
+        shapes: Vec<Rc<ObjectShape>>,
+        cut: &ObjectShape,
+    ) -> Result<Vec<Rc<ObjectShape>>> {
         if cut.is_any() {
             return Ok(Vec::new());
         }

@@ -34,7 +34,10 @@ impl Numbers {
     pub fn of(specs: Vec<NumberSpec>, fuel: &mut Fuel) -> Result<Self> {
         if specs.len() > SPECS {
             let what = Kind::TooComplex { what: "number sets", limit: SPECS as u64 };
-            return Err(Error::new(what, format!("more than {SPECS} sets of numbers in one union")));
+            return Err(Error::new(
+                what,
+                format!("more than {SPECS} sets of numbers in one union"),
+            ));
         }
         let mut out: Vec<NumberSpec> = Vec::with_capacity(specs.len());
         for spec in specs {
@@ -146,13 +149,19 @@ fn intersect(a: &NumberSpec, b: &NumberSpec) -> NumberSpec {
     out.integer |= b.integer;
     out.fractional |= b.fractional;
     if let Some((value, open)) = &b.min {
-        let keep = out.min.as_ref().is_some_and(|(own, strict)| own > value || (own == value && (*strict || !open)));
+        let keep = out
+            .min
+            .as_ref()
+            .is_some_and(|(own, strict)| own > value || (own == value && (*strict || !open)));
         if !keep {
             out.min = b.min.clone();
         }
     }
     if let Some((value, open)) = &b.max {
-        let keep = out.max.as_ref().is_some_and(|(own, strict)| own < value || (own == value && (*strict || !open)));
+        let keep = out
+            .max
+            .as_ref()
+            .is_some_and(|(own, strict)| own < value || (own == value && (*strict || !open)));
         if !keep {
             out.max = b.max.clone();
         }
@@ -236,12 +245,21 @@ pub(super) fn is_empty(spec: &NumberSpec, fuel: &mut Fuel) -> Result<bool> {
 }
 
 /// Whether no multiple of `unit` lies in the bounds that is a multiple of none of `avoid`.
-fn no_multiple_between(spec: &NumberSpec, unit: &Decimal, avoid: &[Decimal], fuel: &mut Fuel) -> Result<bool> {
+fn no_multiple_between(
+    spec: &NumberSpec,
+    unit: &Decimal,
+    avoid: &[Decimal],
+    fuel: &mut Fuel,
+) -> Result<bool> {
     let (Some((low, low_open)), Some((high, high_open))) = (&spec.min, &spec.max) else {
         // Unbounded on one side: the unit itself repeats with the period of the lcm of all.
         return Ok(false);
     };
-    let base = [unit, low, high].iter().map(|d| if d.is_zero() { 0 } else { d.exponent }).min().unwrap_or(0);
+    let base = [unit, low, high]
+        .iter()
+        .map(|d| if d.is_zero() { 0 } else { d.exponent })
+        .min()
+        .unwrap_or(0);
     let (unit, low, high) = (scaled(unit, base)?, scaled(low, base)?, scaled(high, base)?);
     // The first and last k with k * unit inside.
     let (mut first, mut last) = (ceil_div(&low, &unit), floor_div(&high, &unit));
@@ -275,7 +293,10 @@ fn scaled(value: &Decimal, base: i64) -> Result<BigInt> {
     let shift = if value.is_zero() { 0 } else { value.exponent - base };
     if shift > SPAN {
         let what = Kind::TooComplex { what: "decimal places", limit: SPAN as u64 };
-        return Err(Error::new(what, "the bounds and multiples of a number lie too far apart to compare"));
+        return Err(Error::new(
+            what,
+            "the bounds and multiples of a number lie too far apart to compare",
+        ));
     }
     let sign = if value.is_negative() { Sign::Minus } else { Sign::Plus };
     let magnitude = BigInt::from_biguint(sign, value.magnitude());
@@ -295,7 +316,8 @@ fn ceil_div(a: &BigInt, b: &BigInt) -> BigInt {
 /// Whether `value` is in the set.
 pub(super) fn contains(spec: &NumberSpec, value: &Decimal) -> bool {
     let above = spec.min.as_ref().is_none_or(|(low, open)| value > low || (!open && value == low));
-    let below = spec.max.as_ref().is_none_or(|(high, open)| value < high || (!open && value == high));
+    let below =
+        spec.max.as_ref().is_none_or(|(high, open)| value < high || (!open && value == high));
     above
         && below
         && (!spec.integer || value.is_integer())
@@ -328,7 +350,9 @@ pub(super) fn small(value: &Decimal) -> Option<i64> {
     if value.is_zero() {
         return Some(0);
     }
-    let power = u32::try_from(value.exponent).ok().filter(|&power| power + value.digits.len() as u32 <= 17)?;
+    let power = u32::try_from(value.exponent)
+        .ok()
+        .filter(|&power| power + value.digits.len() as u32 <= 17)?;
     let magnitude = i64::try_from(value.magnitude()).ok()? * 10i64.pow(power);
     Some(if value.is_negative() { -magnitude } else { magnitude })
 }
@@ -345,16 +369,16 @@ mod tests {
     fn spec() -> impl Strategy<Value = NumberSpec> {
         let bound = || proptest::option::of((-40i64..40, any::<bool>()));
         let units = || proptest::collection::vec(1i64..30, 0..2);
-        (any::<bool>(), bound(), bound(), units(), units(), 0..4).prop_map(|(integer, min, max, of, not, fractional)| {
-            NumberSpec {
+        (any::<bool>(), bound(), bound(), units(), units(), 0..4).prop_map(
+            |(integer, min, max, of, not, fractional)| NumberSpec {
                 integer,
                 min: min.map(|(v, open)| (decimal(v), open)),
                 max: max.map(|(v, open)| (decimal(v), open)),
                 multiple_of: of.into_iter().map(decimal).collect(),
                 not_multiple_of: not.into_iter().map(decimal).collect(),
                 fractional: fractional == 0,
-            }
-        })
+            },
+        )
     }
 
     fn union() -> impl Strategy<Value = Vec<NumberSpec>> {
@@ -412,6 +436,8 @@ mod tests {
             ..NumberSpec::default()
         };
         assert!(is_empty(&prime, fuel).unwrap());
-        assert!(!is_empty(&NumberSpec { max: Some((text("7000021"), false)), ..prime }, fuel).unwrap());
+        assert!(
+            !is_empty(&NumberSpec { max: Some((text("7000021"), false)), ..prime }, fuel).unwrap()
+        );
     }
 }

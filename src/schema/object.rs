@@ -89,7 +89,8 @@ struct Lookup<'a> {
 
 impl<'a> Lookup<'a> {
     fn new(named: &'a [Named]) -> Self {
-        let map = (named.len() > 24).then(|| named.iter().enumerate().map(|(i, n)| (n.name, i)).collect());
+        let map = (named.len() > 24)
+            .then(|| named.iter().enumerate().map(|(i, n)| (n.name, i)).collect());
         Self { named, map }
     }
 
@@ -130,7 +131,11 @@ impl Compiler<'_> {
                 Some(other) => (other.set, other.required),
                 None => (self.unnamed(b, own.name)?, false),
             };
-            named.push((Named { name: own.name, set: SetId::ANY, required: own.required || required }, own.set, other));
+            named.push((
+                Named { name: own.name, set: SetId::ANY, required: own.required || required },
+                own.set,
+                other,
+            ));
         }
         for own in b.named.iter().filter(|own| in_a.get(own.name).is_none()) {
             let other = self.unnamed(a, own.name)?;
@@ -139,7 +144,9 @@ impl Compiler<'_> {
         // Those that are required first: most shapes that exclude each other do so there.
         for (named, x, y) in named.iter_mut().filter(|n| n.0.required) {
             named.set = self.sets.and(*x, *y);
-            if named.set == SetId::NEVER || (named.set != *x && named.set != *y && self.surely_empty(named.set)?) {
+            if named.set == SetId::NEVER
+                || (named.set != *x && named.set != *y && self.surely_empty(named.set)?)
+            {
                 return Ok(None);
             }
         }
@@ -318,7 +325,9 @@ impl Compiler<'_> {
     /// Whether a key that is not named may be in `keys` and have a value in `set`.
     fn room_elsewhere(&mut self, shape: &ObjectShape, keys: &Text, set: SetId) -> Result<bool> {
         for region in self.regions(shape, SetId::NEVER)? {
-            if self.sets.and(region.1, set) != SetId::NEVER && region.0.and(keys, &mut self.tools())? != Text::None {
+            if self.sets.and(region.1, set) != SetId::NEVER
+                && region.0.and(keys, &mut self.tools())? != Text::None
+            {
                 return Ok(true);
             }
         }
@@ -393,7 +402,10 @@ impl Compiler<'_> {
             let mut without = any();
             match keys {
                 Text::Some(list) => {
-                    without.named = list.iter().map(|&name| Named { name, set: none, required: false }).collect();
+                    without.named = list
+                        .iter()
+                        .map(|&name| Named { name, set: none, required: false })
+                        .collect();
                 }
                 Text::All => without.rest = none,
                 // Literal exceptions are named, so that everything else is "the rest".

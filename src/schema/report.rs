@@ -87,7 +87,9 @@ fn schemas_in(json: &Json, holds: Holds, value: At) -> Vec<At> {
     match holds {
         Holds::Nothing => Vec::new(),
         Holds::One | Holds::OneOrList if json.is_object(value) => vec![value],
-        Holds::Map => json.members(value).map(|member| member.1).filter(|&at| json.is_object(at)).collect(),
+        Holds::Map => {
+            json.members(value).map(|member| member.1).filter(|&at| json.is_object(at)).collect()
+        }
         _ => json.items(value).filter(|&at| json.is_object(at)).collect(),
     }
 }

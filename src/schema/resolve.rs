@@ -49,11 +49,24 @@ pub(super) struct Resources {
 
 impl Resources {
     /// Indexes the document at `root`, which was retrieved from `base`.
-    pub fn index(&mut self, json: &Json, root: At, base: &str, text: &str, options: &Options) -> Result<()> {
+    pub fn index(
+        &mut self,
+        json: &Json,
+        root: At,
+        base: &str,
+        text: &str,
+        options: &Options,
+    ) -> Result<()> {
         let inherited = self.list.first().map_or(Draft::default(), |first| first.draft);
         let draft = options.draft.or_else(|| draft_of(json, root)).unwrap_or(inherited);
         let base = uri::without_fragment(base).0.to_owned();
-        self.list.push(Resource { start: root, end: json.end(root), base, draft, anchors: Vec::new() });
+        self.list.push(Resource {
+            start: root,
+            end: json.end(root),
+            base,
+            draft,
+            anchors: Vec::new(),
+        });
         let named = ["\"$id\"", "\"id\"", "Anchor\"", "\"$anchor\"", "\"$schema\"", "\\u"];
         if named.iter().any(|name| text.contains(name)) {
             self.walk(json, root, self.list.len() - 1, options)?;
@@ -69,8 +82,12 @@ impl Resources {
                 let holds = holds(json.text(key));
                 match holds {
                     Holds::Nothing => {}
-                    Holds::One | Holds::OneOrList if json.is_object(value) => todo.push((value, resource)),
-                    Holds::Map => todo.extend(json.members(value).map(|(_, schema)| (schema, resource))),
+                    Holds::One | Holds::OneOrList if json.is_object(value) => {
+                        todo.push((value, resource))
+                    }
+                    Holds::Map => {
+                        todo.extend(json.members(value).map(|(_, schema)| (schema, resource)))
+                    }
                     _ => todo.extend(json.items(value).map(|schema| (schema, resource))),
                 }
             }
@@ -94,7 +111,13 @@ impl Resources {
             if !place.is_empty() {
                 let base = uri::join(&self.list[outer].base, place);
                 resource = self.list.len();
-                self.list.push(Resource { start: at, end: json.end(at), base, draft, anchors: Vec::new() });
+                self.list.push(Resource {
+                    start: at,
+                    end: json.end(at),
+                    base,
+                    draft,
+                    anchors: Vec::new(),
+                });
             }
             if draft.ref_alone() && !fragment.is_empty() && !fragment.starts_with('/') {
                 self.anchor(json, resource, fragment, at, false)?;
@@ -114,7 +137,14 @@ impl Resources {
         Ok(resource)
     }
 
-    fn anchor(&mut self, json: &Json, resource: usize, name: &str, at: At, dynamic: bool) -> Result<()> {
+    fn anchor(
+        &mut self,
+        json: &Json,
+        resource: usize,
+        name: &str,
+        at: At,
+        dynamic: bool,
+    ) -> Result<()> {
         let anchors = &mut self.list[resource].anchors;
         if name != RECURSIVE && anchors.iter().any(|a| a.0 == name && a.1 != at) {
             let message = format!("the anchor {} is defined twice", quote(name));
@@ -183,13 +213,20 @@ impl Resources {
     }
 
     /// The schema that the reference text at `at` leads to.
-    pub fn resolve(&mut self, json: &mut Json, at: At, options: &Options, fuel: &mut Fuel) -> Result<At> {
+    pub fn resolve(
+        &mut self,
+        json: &mut Json,
+        at: At,
+        options: &Options,
+        fuel: &mut Fuel,
+    ) -> Result<At> {
         let Some(reference) = json.string(at).map(str::to_owned) else {
             return Err(Error::new(Kind::Syntax, "a reference must be a string").at(json.place(at)));
         };
         fuel.spend(1 + reference.len() as u64 / 16)?;
         let failed = |json: &Json, why: &str| {
-            Error::new(Kind::BadRef, format!("the reference {} {why}", quote(&reference))).at(json.place(at))
+            Error::new(Kind::BadRef, format!("the reference {} {why}", quote(&reference)))
+                .at(json.place(at))
         };
         let Some(current) = self.around(at) else { return Err(failed(json, "stands nowhere")) };
         let (start, joined);
@@ -203,8 +240,11 @@ impl Resources {
                 self.load(json, place, options)?;
             }
             let Some(found) = self.list.iter().position(|r| r.base == place) else {
-                return Err(failed(json, "leads to a document that is not at hand; nothing is fetched")
-                    .help("hand the document over in Options::documents, or copy it into \"$defs\""));
+                return Err(failed(
+                    json,
+                    "leads to a document that is not at hand; nothing is fetched",
+                )
+                .help("hand the document over in Options::documents, or copy it into \"$defs\""));
             };
             start = found;
             fragment
@@ -227,7 +267,8 @@ impl Resources {
     }
 
     fn load(&mut self, json: &mut Json, place: &str, options: &Options) -> Result<()> {
-        let document = options.documents.iter().find(|(uri, _)| uri::without_fragment(uri).0 == place);
+        let document =
+            options.documents.iter().find(|(uri, _)| uri::without_fragment(uri).0 == place);
         let Some((_, text)) = document else { return Ok(()) };
         let root = json.read(text, &options.limits)?;
         self.index(json, root, place, text, options)
@@ -248,7 +289,8 @@ fn follow(json: &Json, from: At, pointer: &str) -> Option<At> {
         }
         at = match json.kind(at) {
             super::json::Type::Array => {
-                let index: usize = name.parse().ok().filter(|_| name.len() == 1 || !name.starts_with('0'))?;
+                let index: usize =
+                    name.parse().ok().filter(|_| name.len() == 1 || !name.starts_with('0'))?;
                 json.items(at).nth(index)?
             }
             _ => json.member(at, &name)?,

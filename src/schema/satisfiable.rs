@@ -56,7 +56,11 @@ impl Alive {
         let enough = spec.contains.iter().enumerate().all(|(bit, &(min, _))| {
             let within = spec.prefix.iter().take(usize::try_from(room).unwrap_or(usize::MAX));
             let first = within.filter(|classes| counted(bit, classes)).count() as u64;
-            let later = if counted(bit, &spec.rest) { room.saturating_sub(spec.prefix.len() as u64) } else { 0 };
+            let later = if counted(bit, &spec.rest) {
+                room.saturating_sub(spec.prefix.len() as u64)
+            } else {
+                0
+            };
             first.saturating_add(later) >= min
         });
         let forced = |bit: usize, classes: &[ItemClass]| {
@@ -66,20 +70,27 @@ impl Alive {
             let Some(max) = max else { return true };
             let within = spec.prefix.iter().take(usize::try_from(spec.min).unwrap_or(usize::MAX));
             let first = within.filter(|classes| forced(bit, classes)).count() as u64;
-            let later = if forced(bit, &spec.rest) { spec.min.saturating_sub(spec.prefix.len() as u64) } else { 0 };
+            let later = if forced(bit, &spec.rest) {
+                spec.min.saturating_sub(spec.prefix.len() as u64)
+            } else {
+                0
+            };
             first.saturating_add(later) <= max
         });
         spec.min <= room && enough && bounded
     }
 
     fn object(&self, spec: &ObjectSpec) -> bool {
-        let required = spec.properties.iter().all(|property| !property.required || self.has(property.value));
+        let required =
+            spec.properties.iter().all(|property| !property.required || self.has(property.value));
         let others = spec.others.iter().all(|other| other.min == 0 || self.has(other.value));
         let least: u64 = spec.others.iter().map(|other| other.min).sum::<u64>()
             + spec.properties.iter().filter(|property| property.required).count() as u64;
         let open = spec.others.iter().any(|other| self.has(other.value));
-        let most = spec.properties.iter().filter(|property| self.has(property.value)).count() as u64;
-        let bounds = spec.max.is_none_or(|max| max >= least.max(spec.min)) && (open || most >= spec.min);
+        let most =
+            spec.properties.iter().filter(|property| self.has(property.value)).count() as u64;
+        let bounds =
+            spec.max.is_none_or(|max| max >= least.max(spec.min)) && (open || most >= spec.min);
         required && others && bounds
     }
 }
@@ -144,7 +155,9 @@ impl Compiler<'_> {
                     .prefix
                     .iter()
                     .take(usize::try_from(spec.min).unwrap_or(usize::MAX))
-                    .chain(std::iter::once(&spec.rest).filter(|_| spec.min > spec.prefix.len() as u64))
+                    .chain(
+                        std::iter::once(&spec.rest).filter(|_| spec.min > spec.prefix.len() as u64),
+                    )
                     .find(|classes| !alive.any(classes))
                     .and_then(|classes| classes.first())
                     .map(|class| class.node),
@@ -154,7 +167,10 @@ impl Compiler<'_> {
                 Some(next) if next.0 != 0 => here = next,
                 Some(_) => break,
                 None => {
-                    if matches!(self.grammar.nodes[here.0 as usize], Node::Array(_) | Node::Object(_)) {
+                    if matches!(
+                        self.grammar.nodes[here.0 as usize],
+                        Node::Array(_) | Node::Object(_)
+                    ) {
                         reason = "no value satisfies the schema here: its bounds exclude each other, or it needs itself without end";
                     }
                     break;
@@ -162,7 +178,8 @@ impl Compiler<'_> {
             }
         }
         let error = Error::new(Kind::Unsatisfiable, reason);
-        let error = error.help("look for conditions that exclude each other, or for recursion that is required");
+        let error = error
+            .help("look for conditions that exclude each other, or for recursion that is required");
         match place {
             Some(at) => error.at(self.json.place(at)),
             None => error,
@@ -186,7 +203,8 @@ fn keep_array(spec: &mut ArraySpec, alive: &Alive) {
 
 fn keep_object(spec: &mut ObjectSpec, alive: &Alive) {
     spec.others.retain(|other| alive.has(other.value));
-    let mut kept: Vec<bool> = spec.properties.iter().map(|property| alive.has(property.value)).collect();
+    let mut kept: Vec<bool> =
+        spec.properties.iter().map(|property| alive.has(property.value)).collect();
     let is = |kept: &[bool], i: u32| kept.get(i as usize).copied().unwrap_or(false);
     // What depends on a property that cannot be there cannot be there either.
     while let Some(&(a, _)) = spec.dependent.iter().find(|&&(a, b)| is(&kept, a) && !is(&kept, b)) {

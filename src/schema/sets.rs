@@ -35,8 +35,15 @@ pub(super) enum Kinds {
 }
 
 impl Kinds {
-    pub const ALL: [Self; 7] =
-        [Self::Null, Self::Boolean, Self::Number, Self::Integer, Self::String, Self::Array, Self::Object];
+    pub const ALL: [Self; 7] = [
+        Self::Null,
+        Self::Boolean,
+        Self::Number,
+        Self::Integer,
+        Self::String,
+        Self::Array,
+        Self::Object,
+    ];
 
     /// The type with this name.
     pub fn named(name: &str) -> Option<Self> {

@@ -101,7 +101,9 @@ impl Text {
             (Self::None, _) | (_, Self::None) => Self::None,
             (Self::All, set) | (set, Self::All) => set.clone(),
             (a, b) if a == b => a.clone(),
-            (Self::Not(a), Self::Not(b)) => Self::without(a.iter().chain(b.iter()).copied().collect()),
+            (Self::Not(a), Self::Not(b)) => {
+                Self::without(a.iter().chain(b.iter()).copied().collect())
+            }
             (Self::Some(list), set) | (set, Self::Some(list)) => {
                 let mut kept = Vec::with_capacity(list.len());
                 for &name in list.iter() {
@@ -126,7 +128,9 @@ impl Text {
             (Self::None, set) | (set, Self::None) => set.clone(),
             (Self::All, _) | (_, Self::All) => Self::All,
             (a, b) if a == b => a.clone(),
-            (Self::Some(a), Self::Some(b)) => Self::literals(a.iter().chain(b.iter()).copied().collect()),
+            (Self::Some(a), Self::Some(b)) => {
+                Self::literals(a.iter().chain(b.iter()).copied().collect())
+            }
             (Self::Not(list), set) | (set, Self::Not(list)) => {
                 let mut out = Vec::with_capacity(list.len());
                 for &name in list.iter() {
@@ -154,7 +158,11 @@ impl Text {
             Self::Format(_) | Self::Expr(_) => {
                 let expr = self.to_expr(tools);
                 let outside = tools.exprs.not(expr);
-                if tools.exprs.is_never(outside, tools.fuel)? { Self::None } else { Self::expr(outside) }
+                if tools.exprs.is_never(outside, tools.fuel)? {
+                    Self::None
+                } else {
+                    Self::expr(outside)
+                }
             }
         })
     }
