@@ -185,7 +185,8 @@ impl Sampler {
         filter::narrow(&self.settings, candidates, rest);
         weight::sort(candidates);
         let sum = weight::total(candidates) as f64;
-        Ok(candidates.iter().map(|c| (c.token(), c.weight as f64 / sum)).collect())
+        let kept = candidates.iter().take_while(|c| c.weight > 0);
+        Ok(kept.map(|c| (c.token(), c.weight as f64 / sum)).collect())
     }
 }
 
