@@ -113,7 +113,10 @@ mod tests {
 
     #[test]
     fn stops_across_tokens_at_the_leftmost_occurrence() {
-        assert_eq!(run(&["END"], &[b"a E", b"N", b"D b"]), (vec!["a ".to_owned()], Some(0), b"a ".to_vec()));
+        assert_eq!(
+            run(&["END"], &[b"a E", b"N", b"D b"]),
+            (vec!["a ".to_owned()], Some(0), b"a ".to_vec())
+        );
         let (_, stopped, bytes) = run(&["late", "x l"], &[b"1 x late"]);
         assert_eq!((stopped, bytes), (Some(1), b"1 ".to_vec()));
         let (_, stopped, bytes) = run(&["aab", ""], &[b"a", b"a", b"a", b"b"]);

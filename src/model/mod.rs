@@ -149,6 +149,11 @@ pub trait Model {
     /// Number of sequences.
     fn max_sequences(&self) -> usize;
 
+    /// Most entries of a batch.
+    fn max_batch(&self) -> usize {
+        512
+    }
+
     /// Tokens in a sequence; 0 for a sequence that does not exist.
     fn sequence_len(&self, sequence: Sequence) -> usize;
 
@@ -206,11 +211,17 @@ pub trait Model {
 pub fn check_batch(model: &dyn Model, batch: &Batch) -> Result<()> {
     let bad = |message: String| Error::new(Kind::BadArgument, message);
     let (width, sequences) = (model.vocabulary().len(), model.max_sequences());
+    if batch.len() > model.max_batch() {
+        let (len, most) = (batch.len(), model.max_batch());
+        return Err(bad(format!("a batch of {len} entries, of {most} at most")));
+    }
     let mut added = vec![0_usize; sequences];
     for (i, entry) in batch.entries().iter().enumerate() {
         if entry.token as usize >= width {
             let token = entry.token;
-            return Err(bad(format!("entry {i} is token {token} of a vocabulary of {width} tokens")));
+            return Err(bad(format!(
+                "entry {i} is token {token} of a vocabulary of {width} tokens"
+            )));
         }
         match added.get_mut(entry.sequence as usize) {
             Some(count) => *count += 1,

@@ -36,7 +36,10 @@ pub struct ScriptedModel {
 
 impl ScriptedModel {
     /// A model over any vocabulary with any law.
-    pub fn new(vocabulary: Vocabulary, law: impl Fn(&[TokenId], &mut [f32]) + Send + 'static) -> Self {
+    pub fn new(
+        vocabulary: Vocabulary,
+        law: impl Fn(&[TokenId], &mut [f32]) + Send + 'static,
+    ) -> Self {
         let mut by_bytes = HashMap::new();
         for (id, bytes) in vocabulary.text_tokens() {
             by_bytes.entry(bytes.to_vec()).or_insert(id);
@@ -70,7 +73,8 @@ impl ScriptedModel {
     /// As [`ScriptedModel::noise`], over another vocabulary.
     pub fn noise_over(vocabulary: Vocabulary, seed: u64) -> Self {
         Self::new(vocabulary, move |tokens, row| {
-            let last = tokens.iter().rev().take(2).fold(0, |key, &token| key << 32 | u64::from(token));
+            let last =
+                tokens.iter().rev().take(2).fold(0, |key, &token| key << 32 | u64::from(token));
             for (id, logit) in (0..).zip(row) {
                 // The sum of three uniform numbers is close to a bell.
                 let draw = |i: u64| uniform(seed, last, id * 3 + i, Purpose::Draft);
@@ -212,10 +216,13 @@ reason answer ok good bad yes no high low open e\u00 \" \\ é ü 日本 🎉"#;
 /// some longer pieces, then the special tokens, of which `<|end|>` ends generation.
 pub fn vocabulary() -> Vocabulary {
     let mut tokens: Vec<Token> = (0..=255_u8).map(|byte| Token::Text([byte].into())).collect();
-    let mut pieces: Vec<Vec<u8>> = PIECES.split_whitespace().map(|p| p.as_bytes().to_vec()).collect();
+    let mut pieces: Vec<Vec<u8>> =
+        PIECES.split_whitespace().map(|p| p.as_bytes().to_vec()).collect();
     let spaced = ["the", "a", "of", "\"", "{", "[", "\n", "1", "is", "and", "name", "  ", "true"];
     pieces.extend(spaced.iter().map(|piece| format!(" {piece}").into_bytes()));
-    pieces.extend([&b"\": "[..], b"\", ", b"\": \"", b"{\n  \"", b",\n  \"", b"\xf0\x9f"].map(<[u8]>::to_vec));
+    pieces.extend(
+        [&b"\": "[..], b"\", ", b"\": \"", b"{\n  \"", b",\n  \"", b"\xf0\x9f"].map(<[u8]>::to_vec),
+    );
     pieces.retain(|piece| piece.len() > 1);
     pieces.sort();
     pieces.dedup();
@@ -293,7 +300,9 @@ mod tests {
     fn bad_batches_change_nothing() -> Result<()> {
         let mut model = ScriptedModel::noise(3).with_context_len(4).with_sequences(2);
         model.eval(&Batch::prompt(0, &[1, 2, 3]))?;
-        for batch in [Batch::prompt(0, &[1, 2]), Batch::prompt(2, &[1]), Batch::prompt(1, &[1, 9999])] {
+        for batch in
+            [Batch::prompt(0, &[1, 2]), Batch::prompt(2, &[1]), Batch::prompt(1, &[1, 9999])]
+        {
             assert!(model.eval(&batch).is_err());
             assert_eq!((model.sequence_len(0), model.sequence_len(1)), (3, 0));
         }

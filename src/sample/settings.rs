@@ -184,8 +184,11 @@ impl FromStr for Preset {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
             let names = Self::ALL.map(Preset::name).join(", ");
-            Error::new(Kind::BadArgument, format!("no preset is named {}", crate::error::quote(name)))
-                .help(format!("choose one of {names}"))
+            Error::new(
+                Kind::BadArgument,
+                format!("no preset is named {}", crate::error::quote(name)),
+            )
+            .help(format!("choose one of {names}"))
         })
     }
 }

@@ -51,7 +51,8 @@ fn row(seed: u64, len: usize) -> Vec<f32> {
     (0..len as u64)
         .map(|i| {
             let hash = mix(seed << 32 | i);
-            let bell = (0..4).map(|b| (hash >> (b * 16) & 0xffff) as f32 / 65536.0).sum::<f32>() - 2.0;
+            let bell =
+                (0..4).map(|b| (hash >> (b * 16) & 0xffff) as f32 / 65536.0).sum::<f32>() - 2.0;
             match seed % 4 {
                 0 => bell * 8.0,
                 1 => bell + if hash % 97 == 0 { 12.0 } else { 0.0 },
@@ -119,7 +120,9 @@ fn lab_penalties_come_before_temperature() -> Result<()> {
 fn lab_mask_and_trace() -> Result<()> {
     let mask = Some(Mask::Sparse(&[2, 5, 8]));
     let found = law(&Settings::drawing(1.0), &step(&LAB, mask))?;
-    for ((id, p), (expected_id, expected)) in found.iter().zip([(2, 0.8562), (5, 0.1281), (8, 0.0157)]) {
+    for ((id, p), (expected_id, expected)) in
+        found.iter().zip([(2, 0.8562), (5, 0.1281), (8, 0.0157)])
+    {
         assert!(*id == expected_id && (p - expected).abs() < 5e-5, "p({id}) = {p}");
     }
     let settings = Settings { top_k: 5, top_p: 0.9, min_p: 0.2, ..Settings::drawing(1.0) };
@@ -145,9 +148,12 @@ fn keep_sets_equal_a_naive_sort_on_10_000_rows() -> Result<()> {
     for seed in 0..10_000_u64 {
         let len = 1 + (mix(seed) % if seed % 50 == 0 { 3000 } else { 150 }) as usize;
         let logits = row(seed, len);
-        let ids: Vec<TokenId> =
-            (0..len as TokenId).filter(|&id| id == 0 || mix(seed ^ u64::from(id)) % 3 > 0).collect();
-        let pick = |salt: u64, choices: &[f64]| choices[(mix(seed + salt) % choices.len() as u64) as usize];
+        let ids: Vec<TokenId> = (0..len as TokenId)
+            .filter(|&id| id == 0 || mix(seed ^ u64::from(id)) % 3 > 0)
+            .collect();
+        let pick = |salt: u64, choices: &[f64]| {
+            choices[(mix(seed + salt) % choices.len() as u64) as usize]
+        };
         let settings = Settings {
             temperature: pick(1, &[0.3, 0.7, 1.0, 1.7]),
             top_k: pick(2, &[0.0, 0.0, 1.0, 7.0, 40.0, 1e6]) as usize,
@@ -274,10 +280,16 @@ fn unusable_logits_are_errors_that_name_the_position() -> Result<()> {
 fn masks_that_do_not_fit_are_errors() -> Result<()> {
     let mut sampler = Sampler::new(Settings::default(), 0)?;
     for mask in [Mask::Sparse(&[3, 12]), Mask::Dense(&[1, 1]), Mask::Dense(&[])] {
-        assert_eq!(sampler.sample(&step(&LAB, Some(mask))).map_err(|e| e.kind().clone()), Err(Kind::Model));
+        assert_eq!(
+            sampler.sample(&step(&LAB, Some(mask))).map_err(|e| e.kind().clone()),
+            Err(Kind::Model)
+        );
     }
     for mask in [Mask::Sparse(&[]), Mask::Dense(&[0])] {
-        assert_eq!(sampler.sample(&step(&LAB, Some(mask))).map_err(|e| e.kind().clone()), Err(Kind::DeadEnd));
+        assert_eq!(
+            sampler.sample(&step(&LAB, Some(mask))).map_err(|e| e.kind().clone()),
+            Err(Kind::DeadEnd)
+        );
     }
     // Bits beyond the row are not tokens.
     assert_eq!(sampler.sample(&step(&LAB, Some(Mask::Dense(&[1 << 31 | 1 << 4]))))?, 4);
