@@ -1,0 +1,377 @@
+//! What was typed: every flag, with the help that is printed for it, and nothing else.
+//!
+//! The first line of a flag's comment is its `-h` text; the whole comment is its `--help` text.
+//! Parsing never touches the system: files are opened by the sub-commands.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  Fill in a schema from a sentence, with the default model (fetched once, 95 MB):
+    constrain --schema schemas/support_ticket.json \"I was charged twice for order KX-204419.\"
+
+  Extract from a document on standard input, with a model of your own:
+    pdftotext invoice.pdf - | constrain --schema schemas/invoice.json --model qwen.gguf \\
+        --prompt-file ask.txt --input -
+
+  The same answer every time, with statistics and the receipt of what was enforced:
+    constrain --schema schemas/receipt.json --temperature 0 --seed 7 --json \"2 rolls, 1.10 each\"
+
+  Can this schema be enforced? Does this document match it? Which tokens may come next?
+    constrain check --schema schema.json
+    constrain check --schema schema.json document.json
+    constrain mask --schema schema.json --tokenizer tokenizer.json --after '{\"name\": \"'
+
+Exit status: 0 done or accepted; 1 a clean no (check: the text does not match);
+2 it could not be done (usage, schema, model, limits). Standard output carries the result alone.";
+
+/// Make a local language model emit JSON that is guaranteed to satisfy a schema
+///
+/// At every step, the tokens that cannot lead to a valid document are removed before sampling.
+/// The finished document is parsed and validated once more, by other code, before it is printed.
+#[derive(Debug, Parser)]
+#[command(name = "constrain", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// The sub-command; without one, a document is generated.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// The flags of generating.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+
+    /// How much is said.
+    #[command(flatten)]
+    pub verbosity: Verbosity,
+}
+
+/// The sub-commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Tell whether a schema can be enforced, or whether a text matches it
+    Check(CheckArgs),
+    /// List the tokens that may come next after a text
+    Mask(MaskArgs),
+    /// Show what a schema compiles to
+    Inspect(InspectArgs),
+    /// Fetch the default model, or one from the Hugging Face Hub, and print its path
+    Pull(PullArgs),
+}
+
+/// How much is said on standard error.
+#[derive(Debug, Args)]
+pub struct Verbosity {
+    /// Say nothing but errors
+    #[arg(short, long, global = true, help_heading = "Messages", conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more: the model, the timing, what was enforced
+    #[arg(short, long, global = true, help_heading = "Messages")]
+    pub verbose: bool,
+}
+
+/// How a schema is read: shared by all sub-commands that compile one.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The JSON Schema to satisfy
+    ///
+    /// Drafts 4, 6, 7, 2019-09 and 2020-12, by `$schema` (2020-12 without one). A keyword that
+    /// cannot be enforced exactly is refused, with its place; none is ever ignored.
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    pub schema: Option<PathBuf>,
+    /// The order of an object's keys
+    #[arg(long, value_name = "ORDER", default_value = "declared", help_heading = "Constraint")]
+    pub property_order: PropertyOrder,
+    /// The white space between the tokens of JSON
+    #[arg(long, value_name = "STYLE", default_value = "flexible", help_heading = "Constraint")]
+    pub whitespace: Whitespace,
+    /// The property in which the model reasons: it comes first in its object
+    ///
+    /// Without this flag, a declared property named reasoning, rationale, thinking, explanation,
+    /// analysis or scratchpad comes first: a model that must answer before it may think answers
+    /// worse.
+    #[arg(long, value_name = "NAME", help_heading = "Constraint")]
+    pub reasoning_field: Option<String>,
+    /// Add a reasoning property to the root object
+    ///
+    /// It is named "reasoning", or as --reasoning-field says.
+    #[arg(long, help_heading = "Constraint")]
+    pub add_reasoning: bool,
+}
+
+/// The flags of generating.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// What the model is asked; `-` reads standard input
+    #[arg(value_name = "PROMPT", help_heading = "Input")]
+    pub prompt: Option<String>,
+    /// Read the prompt from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt", help_heading = "Input")]
+    pub prompt_file: Option<PathBuf>,
+    /// A document to append to the prompt; `-` reads standard input
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub input: Option<PathBuf>,
+    /// The system message
+    #[arg(long, value_name = "TEXT", help_heading = "Input")]
+    pub system: Option<String>,
+    /// How the model is told what is wanted
+    ///
+    /// The output is valid either way; a model that was told gives better values.
+    #[arg(long, value_name = "FORM", default_value = "compact", help_heading = "Input")]
+    pub schema_in_prompt: SchemaInPrompt,
+    /// Print the prompt as the model gets it, and stop
+    #[arg(long, help_heading = "Input")]
+    pub show_prompt: bool,
+
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+
+    /// Which model runs, and how.
+    #[command(flatten)]
+    pub model: ModelArgs,
+
+    /// How tokens are drawn.
+    #[command(flatten)]
+    pub sampling: SamplingArgs,
+
+    /// Print one JSON object: the result, statistics, and the receipt of what was enforced
+    #[arg(long, help_heading = "Output", conflicts_with = "stream")]
+    pub json: bool,
+    /// Print the text while it is generated, before the final check of the whole
+    #[arg(long, help_heading = "Output")]
+    pub stream: bool,
+    /// Remove the reasoning property from the result
+    #[arg(long, help_heading = "Output", conflicts_with = "stream")]
+    pub strip_reasoning: bool,
+}
+
+/// Which model runs, and how.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// A GGUF model file
+    ///
+    /// Without --model and --hf: SmolLM2-135M-Instruct, fetched once into the cache folder.
+    #[arg(short, long, value_name = "FILE.gguf", env = "CONSTRAIN_MODEL", help_heading = "Model")]
+    pub model: Option<PathBuf>,
+    /// A model of the Hugging Face Hub, fetched once
+    ///
+    /// Without a file, the repository must hold exactly one .gguf file.
+    #[arg(long, value_name = "OWNER/REPO[:FILE]", help_heading = "Model")]
+    pub hf: Option<String>,
+    /// CPU threads [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Model", value_parser = positive())]
+    pub threads: Option<u32>,
+    /// Layers to run on the GPU [default: all, when built for one]
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub gpu_layers: Option<u32>,
+    /// Tokens of context [default: what the prompt and the budget need]
+    #[arg(long, value_name = "TOKENS", help_heading = "Model", value_parser = positive())]
+    pub ctx_size: Option<u32>,
+    /// Flash attention
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Model")]
+    pub flash_attn: FlashAttention,
+}
+
+/// How tokens are drawn. What is not given comes from the preset.
+#[derive(Debug, Args)]
+pub struct SamplingArgs {
+    /// Start from named settings; other flags override them
+    #[arg(long, value_name = "NAME", help_heading = "Sampling")]
+    pub preset: Option<String>,
+    /// 0 takes the likeliest allowed token; higher is more varied
+    #[arg(long, alias = "temp", value_name = "T", help_heading = "Sampling")]
+    pub temperature: Option<f32>,
+    /// Keep the K likeliest tokens; 0 keeps all
+    #[arg(long, value_name = "K", help_heading = "Sampling")]
+    pub top_k: Option<u32>,
+    /// Keep the likeliest tokens up to and including the one that crosses probability P
+    #[arg(long, value_name = "P", help_heading = "Sampling")]
+    pub top_p: Option<f32>,
+    /// Keep the tokens at least P times as likely as the likeliest
+    #[arg(long, value_name = "P", help_heading = "Sampling")]
+    pub min_p: Option<f32>,
+    /// Subtract X per earlier use of a token from its logit
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
+    pub frequency_penalty: Option<f32>,
+    /// Subtract X from the logit of a token that was used
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
+    pub presence_penalty: Option<f32>,
+    /// Divide the logit of a token that was used by X; 1 is off
+    #[arg(long, value_name = "X", help_heading = "Sampling")]
+    pub repetition_penalty: Option<f32>,
+    /// The most tokens to generate; the document is complete within them
+    #[arg(long, short = 'n', value_name = "N", help_heading = "Sampling", value_parser = positive())]
+    pub max_tokens: Option<u32>,
+    /// Seed of the random draws; drawn, and printed to standard error, when not given
+    #[arg(long, value_name = "N", help_heading = "Sampling")]
+    pub seed: Option<u64>,
+}
+
+/// The flags of `check`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  constrain check --schema schema.json                 keyword by keyword: enforced, annotation, refused
+  constrain check --schema schema.json document.json   exit status 0 if it matches, 1 if it does not
+  echo '{\"a\": 1}' | constrain check --schema schema.json -")]
+pub struct CheckArgs {
+    /// The text to match; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// Print one JSON object
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// The flags of `mask`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  constrain mask --schema schema.json --tokenizer tokenizer.json --after '{\"level\": \"'
+  constrain mask --schema schema.json --tokenizer tokenizer.json --after '' --limit 20 --json")]
+pub struct MaskArgs {
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// The vocabulary: a Hugging Face tokenizer.json, or a tiktoken rank file
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    pub tokenizer: PathBuf,
+    /// The output so far
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(help_heading = "Input", allow_hyphen_values = true)]
+    pub after: String,
+    /// Print at most N tokens
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub limit: Option<usize>,
+    /// Print one JSON object
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// The flags of `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// A vocabulary, to show the tables over it too: tokenizer.json, or a tiktoken rank file
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    pub tokenizer: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// The flags of `pull`.
+#[derive(Debug, Args)]
+pub struct PullArgs {
+    /// A model of the Hugging Face Hub [default: SmolLM2-135M-Instruct]
+    #[arg(long, value_name = "OWNER/REPO[:FILE]")]
+    pub hf: Option<String>,
+}
+
+/// The order of an object's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PropertyOrder {
+    /// As `properties` lists them, undeclared keys last
+    Declared,
+    /// In any order
+    Any,
+}
+
+/// The white space between the tokens of JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Whitespace {
+    /// None
+    Compact,
+    /// Two spaces per level
+    Pretty,
+    /// Any legal white space, in bounded runs
+    Flexible,
+}
+
+/// How the model is told what is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SchemaInPrompt {
+    /// An outline of the fields and their values
+    Compact,
+    /// The schema itself
+    Json,
+    /// Not at all
+    Off,
+}
+
+/// When flash attention is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FlashAttention {
+    /// Where the model supports it
+    Auto,
+    /// Always
+    On,
+    /// Never
+    Off,
+}
+
+fn positive() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_a_help_text() {
+        let mut commands = vec![Cli::command()];
+        commands.extend(Cli::command().get_subcommands().cloned());
+        for command in commands {
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_may_be_named_like_a_sub_command() {
+        let cli = Cli::try_parse_from(["constrain", "--schema", "s.json", "--", "check"]);
+        let cli = cli.expect("parses");
+        assert!(cli.command.is_none());
+        assert_eq!(cli.generate.prompt.as_deref(), Some("check"));
+    }
+
+    #[test]
+    fn sub_commands_take_global_flags() {
+        let cli = Cli::try_parse_from(["constrain", "check", "-q", "--schema", "s.json", "-"]);
+        let cli = cli.expect("parses");
+        assert!(cli.verbosity.quiet);
+        let Some(Command::Check(check)) = cli.command else { panic!("check expected") };
+        assert_eq!(check.file, Some(PathBuf::from("-")));
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        for flags in [
+            &["--json", "--stream"][..],
+            &["--strip-reasoning", "--stream"],
+            &["-q", "-v"],
+            &["--prompt-file", "p.txt", "a prompt"],
+            &["--threads", "0"],
+            &["--max-tokens", "0"],
+            &["--property-order", "random"],
+        ] {
+            let args = ["constrain", "--schema", "s.json"].iter().chain(flags);
+            assert!(Cli::try_parse_from(args).is_err(), "{flags:?}");
+        }
+    }
+}

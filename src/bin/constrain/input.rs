@@ -1,0 +1,73 @@
+//! Reading what the user names, and writing the result: files, `-`, standard output.
+
+use crate::report::{Failure, Source};
+use constrain::error::quote;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+/// Most bytes that a text input may have: more is a mistake, not a prompt.
+const INPUT_BYTES_MAX: u64 = 64 << 20;
+
+/// The text of a file, or of standard input for `-`.
+pub fn read(path: &Path) -> Result<Source, Failure> {
+    if path == Path::new("-") {
+        return read_stdin();
+    }
+    let file = std::fs::File::open(path).map_err(|error| {
+        let failure = Failure::io("read", path, &error);
+        match error.kind() {
+            ErrorKind::NotFound => failure.help("check the path; `-` reads standard input"),
+            _ => failure,
+        }
+    })?;
+    let bytes = read_bounded(file).map_err(|error| Failure::io("read", path, &error))?;
+    source(path.to_string_lossy().into_owned(), bytes)
+}
+
+/// All of standard input.
+pub fn read_stdin() -> Result<Source, Failure> {
+    let bytes = read_bounded(std::io::stdin())
+        .map_err(|error| Failure::new(format!("cannot read standard input: {error}")))?;
+    source("standard input".to_string(), bytes)
+}
+
+fn read_bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn source(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
+    if bytes.len() as u64 > INPUT_BYTES_MAX {
+        let limit = INPUT_BYTES_MAX >> 20;
+        return Err(Failure::new(format!("{} is larger than {limit} MiB", quote(&name)))
+            .help("give a smaller text"));
+    }
+    match String::from_utf8(bytes) {
+        // Editors on some systems put a byte order mark in front; it is no part of the text.
+        Ok(text) => match text.strip_prefix('\u{feff}') {
+            Some(rest) => Ok(Source { name, text: rest.to_string() }),
+            None => Ok(Source { name, text }),
+        },
+        Err(error) => Err(Failure::new(format!(
+            "{} is not UTF-8 text (byte {})",
+            quote(&name),
+            error.utf8_error().valid_up_to()
+        ))
+        .help("convert it, for example with `iconv -t UTF-8`")),
+    }
+}
+
+/// Writes to standard output and flushes it.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::BrokenPipe,
+        _ => Failure::new(format!("cannot write to standard output: {error}")),
+    })
+}
+
+/// Says something on standard error; a closed standard error is no reason to stop.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

@@ -1,0 +1,113 @@
+//! The last check: other code than the engine parses and validates every finished document.
+//!
+//! The engine promises that what it lets through is valid. This module does not believe it: the
+//! text is parsed by `serde_json` and validated by the crate `jsonschema`, formats included. A
+//! document that fails is a bug of this program, is not printed, and exits with status 2.
+
+use crate::report::{Failure, Source};
+use constrain::error::quote;
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// A schema as the independent validator understands it.
+pub struct Verifier(Validator);
+
+/// What the independent validator says about a document that it rejects.
+pub struct Complaint {
+    /// What is wrong, in words.
+    pub message: String,
+    /// JSON pointer into the document.
+    pub instance: String,
+    /// JSON pointer into the schema.
+    pub schema: String,
+}
+
+impl Verifier {
+    /// Compiles `schema`.
+    ///
+    /// # Errors
+    /// A schema that the validator cannot read: nothing could be verified under it.
+    pub fn new(schema: &Source) -> Result<Self, Failure> {
+        let value: Value = serde_json::from_str(&schema.text)
+            .map_err(|error| Failure::new(format!("{}: {error}", quote(&schema.name))))?;
+        let validator = jsonschema::options().should_validate_formats(true).build(&value);
+        validator.map(Self).map_err(|error| {
+            let place = error.instance_path().to_string();
+            Failure::new(format!(
+                "the independent validator cannot read the schema at {}: {}",
+                quote(&place),
+                short(&error.to_string())
+            ))
+            .help("correct the schema there; without its second judge, nothing is generated")
+        })
+    }
+
+    /// The first thing that is wrong with a document, if any.
+    pub fn complaint(&self, document: &Value) -> Option<Complaint> {
+        self.0.iter_errors(document).next().map(|error| Complaint {
+            message: short(&error.to_string()),
+            instance: error.instance_path().to_string(),
+            schema: error.schema_path().to_string(),
+        })
+    }
+
+    /// Parses and validates a finished text.
+    ///
+    /// # Errors
+    /// The text is not JSON or not valid: a bug, which the message says.
+    pub fn verify(&self, text: &str) -> Result<Value, Failure> {
+        let bug = |what: String| {
+            Failure::new(format!("the finished document failed its last check: {what}"))
+                .help("this is a bug in constrain: please report it with the schema and the seed")
+        };
+        let document = serde_json::from_str(text).map_err(|error| bug(error.to_string()))?;
+        match self.complaint(&document) {
+            None => Ok(document),
+            Some(complaint) => Err(bug(format!(
+                "{} (document {}, schema {})",
+                complaint.message,
+                quote(&complaint.instance),
+                quote(&complaint.schema)
+            ))),
+        }
+    }
+}
+
+/// The message of the validator, which may quote a whole document, cut and escaped.
+fn short(message: &str) -> String {
+    let quoted = quote(message);
+    quoted.trim_matches('"').replace("\\\"", "\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verifier(schema: &str) -> Result<Verifier, Failure> {
+        Verifier::new(&Source { name: "s.json".into(), text: schema.into() })
+    }
+
+    #[test]
+    fn wrong_documents_do_not_pass() {
+        let schema = r#"{"properties": {"d": {"type": "string", "format": "date"}}}"#;
+        let verifier = verifier(schema).expect("compiles");
+        assert!(verifier.verify(r#"{"d": "2024-02-29"}"#).is_ok());
+        for text in ["", "{", r#"{"d": 1}"#, r#"{"d": "2023-02-29"}"#, "{} {}"] {
+            assert!(verifier.verify(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_complaint_names_both_places() {
+        let verifier = verifier(r#"{"items": {"maximum": 3}}"#).expect("compiles");
+        let complaint = verifier.complaint(&serde_json::json!([1, 9])).expect("a complaint");
+        assert_eq!((&*complaint.instance, &*complaint.schema), ("/1", "/items/maximum"));
+    }
+
+    #[test]
+    fn unreadable_schemas_are_refused() {
+        for schema in ["{", r#"{"minLength": -1}"#, r#"{"pattern": "("}"#] {
+            assert!(verifier(schema).is_err(), "{schema}");
+        }
+    }
+}
