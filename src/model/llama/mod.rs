@@ -31,12 +31,12 @@ mod context;
 pub use context::LlamaModel;
 
 use crate::error::{Error, Kind, Result};
-use crate::vocab::{Token, TokenId, Vocabulary};
+use crate::vocab::{Piece, PieceKind, TokenId, Vocabulary};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel as Weights;
 use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_2::token::LlamaToken;
-use llama_cpp_2::token_type::LlamaTokenAttr;
+use llama_cpp_2::token_type::{LlamaTokenAttr, LlamaTokenAttrs};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -175,29 +175,36 @@ fn check_file(path: &Path) -> Result<()> {
     }
 }
 
-/// The tokens of a model. Control tokens are special; what has no text is unused.
+/// The tokens of a model, as llama.cpp prints them. A control token is named, not printed.
 fn vocabulary(weights: &Weights) -> Result<Vocabulary> {
     let vocab = weights.vocab();
-    let mut end = Vec::new();
-    let mut tokens = Vec::new();
-    for token in vocab.tokens() {
-        if vocab.is_eog(token) {
-            end.push(id_of(token));
-        }
-        let bytes = vocab.token_to_piece(token, false, None);
-        let attributes = vocab.attr(token);
-        let hidden = attributes.intersects(LlamaTokenAttr::Control | LlamaTokenAttr::Unknown);
-        let name = || vocab.text(token).map(|name| name.to_string_lossy().into_owned());
-        tokens.push(match (bytes.is_empty(), hidden, name()) {
-            (_, true, Some(name)) if !name.is_empty() => Token::Special(name.into()),
-            (false, false, _) if !attributes.contains(LlamaTokenAttr::Unused) => {
-                Token::Text(bytes.into())
+    let ends = vocab.tokens().filter(|&token| vocab.is_eog(token));
+    let end: Vec<TokenId> = ends.map(id_of).collect();
+    let pieces = vocab.tokens().map(|token| {
+        let kind = kind(vocab.attr(token));
+        let bytes = match kind {
+            PieceKind::Control | PieceKind::Unknown => {
+                vocab.text(token).map(|name| name.to_bytes().to_vec()).unwrap_or_default()
             }
-            _ => Token::Unused,
-        });
-    }
-    end.retain(|&id| tokens.get(id as usize) != Some(&Token::Unused));
-    Vocabulary::new(tokens, end)
+            _ => vocab.token_to_piece(token, false, None),
+        };
+        Piece { bytes, kind }
+    });
+    Vocabulary::from_pieces(pieces, end)
+}
+
+/// The kind of a token by its attributes; an id without any has no meaning.
+fn kind(attributes: LlamaTokenAttrs) -> PieceKind {
+    let kinds = [
+        (LlamaTokenAttr::Unused, PieceKind::Unused),
+        (LlamaTokenAttr::Unknown, PieceKind::Unknown),
+        (LlamaTokenAttr::Control, PieceKind::Control),
+        (LlamaTokenAttr::Byte, PieceKind::Byte),
+        (LlamaTokenAttr::UserDefined, PieceKind::UserDefined),
+        (LlamaTokenAttr::Normal, PieceKind::Normal),
+    ];
+    let kind = kinds.into_iter().find(|(attribute, _)| attributes.contains(*attribute));
+    kind.map_or(PieceKind::Unused, |(_, kind)| kind)
 }
 
 fn id_of(token: LlamaToken) -> TokenId {
