@@ -15,7 +15,7 @@ use crate::expr::ExprId;
 use crate::grammar::{Node, ObjectSpec, OtherKeys, Property};
 
 /// Names of properties in which a model thinks before it answers; such a property comes first.
-const REASONING: [&str; 6] =
+pub const REASONING_FIELDS: [&str; 6] =
     ["reasoning", "rationale", "thinking", "explanation", "analysis", "scratchpad"];
 
 /// The most ways to meet all of "some key has".
@@ -218,7 +218,7 @@ impl Compiler<'_> {
         match &self.options.reasoning_field {
             Some(name) => is(name),
             None => {
-                properties.iter().position(|property| REASONING.contains(&property.name.as_str()))
+                properties.iter().position(|property| REASONING_FIELDS.contains(&property.name.as_str()))
             }
         }
     }

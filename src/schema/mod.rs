@@ -44,6 +44,7 @@ mod unevaluated;
 mod uri;
 
 pub use draft::Draft;
+pub use emit_object::REASONING_FIELDS;
 pub use report::{Entry, Report, Status, report};
 
 /// How to read a schema and what to write.

@@ -3,7 +3,9 @@
 //! The first line of a flag's comment is its `-h` text; the whole comment is its `--help` text.
 //! Parsing never touches the system: files are opened by the sub-commands.
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use constrain::sample::Preset;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -152,23 +154,24 @@ pub struct GenerateArgs {
 pub struct ModelArgs {
     /// A GGUF model file
     ///
-    /// Without --model and --hf: SmolLM2-135M-Instruct, fetched once into the cache folder.
-    #[arg(short, long, value_name = "FILE.gguf", env = "CONSTRAIN_MODEL", help_heading = "Model")]
+    /// Without --model and --hf, the variable CONSTRAIN_MODEL names the file; without that, it is
+    /// SmolLM2-135M-Instruct, fetched once into the cache folder.
+    #[arg(short, long, value_name = "FILE.gguf", conflicts_with = "hf", help_heading = "Model")]
     pub model: Option<PathBuf>,
     /// A model of the Hugging Face Hub, fetched once
     ///
     /// Without a file, the repository must hold exactly one .gguf file.
     #[arg(long, value_name = "OWNER/REPO[:FILE]", help_heading = "Model")]
     pub hf: Option<String>,
-    /// CPU threads [default: all cores]
+    /// CPU threads [default: one per physical core]
     #[arg(long, value_name = "N", help_heading = "Model", value_parser = positive())]
-    pub threads: Option<u32>,
+    pub threads: Option<usize>,
     /// Layers to run on the GPU [default: all, when built for one]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub gpu_layers: Option<u32>,
-    /// Tokens of context [default: what the prompt and the budget need]
+    /// Tokens of context [default: 4096, or what the model was trained for if less]
     #[arg(long, value_name = "TOKENS", help_heading = "Model", value_parser = positive())]
-    pub ctx_size: Option<u32>,
+    pub ctx_size: Option<usize>,
     /// Flash attention
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Model")]
     pub flash_attn: FlashAttention,
@@ -177,33 +180,35 @@ pub struct ModelArgs {
 /// How tokens are drawn. What is not given comes from the preset.
 #[derive(Debug, Args)]
 pub struct SamplingArgs {
-    /// Start from named settings; other flags override them
-    #[arg(long, value_name = "NAME", help_heading = "Sampling")]
-    pub preset: Option<String>,
+    /// Start from the settings for a task; other flags override them
+    ///
+    /// extraction, classification, code, chat (the default), brainstorm or judge.
+    #[arg(long, value_name = "TASK", help_heading = "Sampling")]
+    pub preset: Option<Preset>,
     /// 0 takes the likeliest allowed token; higher is more varied
     #[arg(long, alias = "temp", value_name = "T", help_heading = "Sampling")]
-    pub temperature: Option<f32>,
+    pub temperature: Option<f64>,
     /// Keep the K likeliest tokens; 0 keeps all
     #[arg(long, value_name = "K", help_heading = "Sampling")]
-    pub top_k: Option<u32>,
+    pub top_k: Option<usize>,
     /// Keep the likeliest tokens up to and including the one that crosses probability P
     #[arg(long, value_name = "P", help_heading = "Sampling")]
-    pub top_p: Option<f32>,
+    pub top_p: Option<f64>,
     /// Keep the tokens at least P times as likely as the likeliest
     #[arg(long, value_name = "P", help_heading = "Sampling")]
-    pub min_p: Option<f32>,
+    pub min_p: Option<f64>,
     /// Subtract X per earlier use of a token from its logit
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
-    pub frequency_penalty: Option<f32>,
+    pub frequency_penalty: Option<f64>,
     /// Subtract X from the logit of a token that was used
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
-    pub presence_penalty: Option<f32>,
+    pub presence_penalty: Option<f64>,
     /// Divide the logit of a token that was used by X; 1 is off
     #[arg(long, value_name = "X", help_heading = "Sampling")]
-    pub repetition_penalty: Option<f32>,
+    pub repetition_penalty: Option<f64>,
     /// The most tokens to generate; the document is complete within them
     #[arg(long, short = 'n', value_name = "N", help_heading = "Sampling", value_parser = positive())]
-    pub max_tokens: Option<u32>,
+    pub max_tokens: Option<usize>,
     /// Seed of the random draws; drawn, and printed to standard error, when not given
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub seed: Option<u64>,
@@ -317,8 +322,8 @@ pub enum FlashAttention {
     Off,
 }
 
-fn positive() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..)
+fn positive() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=1 << 30)
 }
 
 #[cfg(test)]

@@ -5,11 +5,24 @@
 //! the library is used here.
 
 mod args;
+mod check;
+mod compile;
+mod expected;
+mod generate;
 mod input;
+mod inspect;
 mod locate;
+mod mask;
+mod model;
+mod outline;
+mod prompt;
+mod pull;
+mod reasoning;
+mod receipt;
 mod report;
+mod verify;
 
-use args::Cli;
+use args::{Cli, Command};
 use clap::Parser;
 use report::Failure;
 use std::process::ExitCode;
@@ -27,5 +40,11 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
-    Err(Failure::new(format!("{:?}", cli.command.is_some())))
+    match &cli.command {
+        None => generate::run(&cli.generate, &cli.verbosity),
+        Some(Command::Check(args)) => check::run(args),
+        Some(Command::Mask(args)) => mask::run(args),
+        Some(Command::Inspect(args)) => inspect::run(args),
+        Some(Command::Pull(args)) => pull::run(args, cli.verbosity.quiet),
+    }
 }

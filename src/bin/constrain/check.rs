@@ -1,0 +1,173 @@
+//! `constrain check`: can a schema be enforced, and does a text match it?
+//!
+//! A text is judged by the engine, byte by byte, exactly as generated text is. Where it fails, the
+//! set of bytes that could have come instead says what was expected. The independent validator is
+//! asked as well: it knows the keyword that a well-formed document violates, which bytes do not
+//! tell. If it accepts what the engine rejects, the text has a form that is not generated under
+//! the flags in force, such as another order of keys; the opposite would be a bug.
+
+use crate::args::CheckArgs;
+use crate::compile::{Schema, byte_vocabulary};
+use crate::expected;
+use crate::input;
+use crate::report::{Failure, Source, excerpt};
+use crate::verify::Verifier;
+use constrain::Matcher;
+use constrain::error::{Place, quote};
+use constrain::schema::{self, Report, Status};
+use serde_json::json;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Runs the sub-command.
+pub fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
+    let schema = Schema::read(&args.schema)?;
+    match &args.file {
+        None => check_schema(&schema, args.json),
+        Some(path) => check_text(&schema, &input::read(path)?, args.json),
+    }
+}
+
+fn check_schema(schema: &Schema, is_json: bool) -> Result<ExitCode, Failure> {
+    let report = schema::report(&schema.source.text, &schema.options)
+        .map_err(|error| schema.failure(&error))?;
+    let text = if is_json { report_json(&report) } else { report_text(&report) };
+    input::print(&text)?;
+    match &report.error {
+        None => Ok(ExitCode::SUCCESS),
+        Some(error) => Err(schema.failure(error)),
+    }
+}
+
+fn status_name(status: &Status) -> &'static str {
+    match status {
+        Status::Enforced => "enforced",
+        Status::Annotation => "annotation",
+        Status::Refused(_) => "refused",
+    }
+}
+
+fn report_text(report: &Report) -> String {
+    let mut out = String::new();
+    for entry in &report.entries {
+        let status = status_name(&entry.status);
+        // A pointer is text out of the schema: escaped like all of them.
+        let pointer = quote(&entry.pointer);
+        let _ = writeln!(out, "{status:<10}  {}", pointer.trim_matches('"'));
+    }
+    out
+}
+
+fn report_json(report: &Report) -> String {
+    let entries: Vec<_> = report
+        .entries
+        .iter()
+        .map(|entry| {
+            let mut value = json!({
+                "pointer": entry.pointer,
+                "keyword": entry.keyword,
+                "status": status_name(&entry.status),
+            });
+            if let Status::Refused(error) = &entry.status {
+                value["message"] = error.message().into();
+            }
+            value
+        })
+        .collect();
+    let error = report.error.as_ref().map(ToString::to_string);
+    let value = json!({
+        "enforceable": error.is_none(),
+        "draft": format!("{:?}", report.draft),
+        "keywords": entries,
+        "error": error,
+    });
+    format!("{value:#}\n")
+}
+
+/// Why a text does not match.
+struct Mismatch {
+    offset: usize,
+    expected: String,
+    /// What the independent validator says: a message and a pointer into the schema.
+    reason: Option<(String, Option<String>)>,
+}
+
+fn check_text(schema: &Schema, text: &Source, is_json: bool) -> Result<ExitCode, Failure> {
+    let verifier = Verifier::new(&schema.source)?;
+    let mut matcher = schema.constraint(&schema.compile()?, &byte_vocabulary()?)?.matcher();
+    let mismatch = match first_mismatch(&mut matcher, text.text.as_bytes())? {
+        None => {
+            // Under --add-reasoning the schema does not describe the text, so it is no judge.
+            if !schema.options.add_reasoning {
+                verifier.verify(&text.text)?;
+            }
+            None
+        }
+        Some(offset) => {
+            let expected = expected::describe(&matcher.mask()?);
+            Some(Mismatch { offset, expected, reason: reason(&verifier, &text.text) })
+        }
+    };
+    let code = if mismatch.is_some() { ExitCode::from(1) } else { ExitCode::SUCCESS };
+    if is_json {
+        input::print(&mismatch_json(mismatch.as_ref()))?;
+    } else if let Some(mismatch) = &mismatch {
+        input::say(&mismatch_text(mismatch, text));
+    }
+    Ok(code)
+}
+
+/// Offset of the first byte that cannot come (the length of the text if it ends too early); the
+/// matcher is left there.
+fn first_mismatch(matcher: &mut Matcher, text: &[u8]) -> Result<Option<usize>, Failure> {
+    match matcher.accept_bytes(text) {
+        Ok(()) => Ok((!matcher.can_stop()).then_some(text.len())),
+        Err(error) => {
+            let Some(&Place::Offset(offset)) = error.place() else { return Err(error.into()) };
+            matcher.accept_bytes(text.get(..offset).unwrap_or_default())?;
+            Ok(Some(offset))
+        }
+    }
+}
+
+/// What is wrong in the terms of the schema; `None` if the text is not even JSON.
+fn reason(verifier: &Verifier, text: &str) -> Option<(String, Option<String>)> {
+    let document = serde_json::from_str(text).ok()?;
+    Some(match verifier.complaint(&document) {
+        Some(complaint) => (complaint.message, Some(complaint.schema)),
+        None => (
+            "the document satisfies the schema, but is not in a form that is generated under \
+             these flags: see --property-order and --whitespace; a key never occurs twice, and \
+             runs of white space, numbers and nesting are bounded"
+                .to_string(),
+            None,
+        ),
+    })
+}
+
+fn mismatch_text(mismatch: &Mismatch, text: &Source) -> String {
+    let Mismatch { offset, expected, reason } = mismatch;
+    let place = excerpt(text, Some(&Place::Offset(*offset)));
+    let mut out = format!("constrain: the text does not match\n{place}\nexpected: {expected}");
+    if let Some((message, pointer)) = reason {
+        let _ = write!(out, "\nreason: {message}");
+        if let Some(pointer) = pointer {
+            let _ = write!(out, " (schema: {})", quote(pointer).trim_matches('"'));
+        }
+    }
+    out
+}
+
+fn mismatch_json(mismatch: Option<&Mismatch>) -> String {
+    let value = match mismatch {
+        None => json!({"matches": true}),
+        Some(Mismatch { offset, expected, reason }) => json!({
+            "matches": false,
+            "offset": offset,
+            "expected": expected,
+            "reason": reason.as_ref().map(|reason| &reason.0),
+            "schema_pointer": reason.as_ref().and_then(|reason| reason.1.as_ref()),
+        }),
+    };
+    format!("{value:#}\n")
+}

@@ -1,0 +1,69 @@
+//! What the model is told: the prompt, the document, and what is wanted, as chat messages.
+
+use crate::args::{GenerateArgs, SchemaInPrompt};
+use crate::input;
+use crate::outline::outline;
+use crate::report::{Failure, Source};
+use constrain::model::{Message, Role};
+use serde_json::Value;
+use std::path::Path;
+
+/// What is asked when there is a document and no prompt.
+const ABOUT_DOCUMENT: &str = "Extract the data from this document.";
+
+/// The conversation of one request.
+pub fn messages(args: &GenerateArgs, schema: &Source) -> Result<Vec<Message>, Failure> {
+    let mut parts = Vec::new();
+    let (prompt, document) = inputs(args)?;
+    match (&prompt, &document) {
+        (None, None) => {
+            return Err(Failure::new("there is no prompt").help(
+                "give it as an argument, as --prompt-file FILE, or as `-` on standard input",
+            ));
+        }
+        (None, Some(_)) => parts.push(ABOUT_DOCUMENT.to_string()),
+        (Some(prompt), _) => parts.push(prompt.trim_end().to_string()),
+    }
+    if let Some(document) = document {
+        parts.push(format!("Document:\n{}", document.trim_end()));
+    }
+    parts.extend(wanted(args, schema)?);
+    let mut messages = Vec::new();
+    if let Some(system) = &args.system {
+        messages.push(Message::new(Role::System, system));
+    }
+    messages.push(Message::new(Role::User, parts.join("\n\n")));
+    Ok(messages)
+}
+
+/// The texts of the prompt and of the document.
+fn inputs(args: &GenerateArgs) -> Result<(Option<String>, Option<String>), Failure> {
+    let stdin = Path::new("-");
+    let is_prompt_stdin =
+        args.prompt.as_deref() == Some("-") || args.prompt_file.as_deref() == Some(stdin);
+    if is_prompt_stdin && args.input.as_deref() == Some(stdin) {
+        return Err(Failure::new("the prompt and --input cannot both be standard input")
+            .help("read one of them from a file"));
+    }
+    let prompt = match (&args.prompt, &args.prompt_file) {
+        (Some(_), _) if is_prompt_stdin => Some(input::read_stdin()?.text),
+        (Some(prompt), _) => Some(prompt.clone()),
+        (None, Some(path)) => Some(input::read(path)?.text),
+        (None, None) => None,
+    };
+    let document = args.input.as_ref().map(|path| input::read(path)).transpose()?;
+    Ok((prompt, document.map(|document| document.text)))
+}
+
+fn wanted(args: &GenerateArgs, schema: &Source) -> Result<Option<String>, Failure> {
+    let value: Value = match args.schema_in_prompt {
+        SchemaInPrompt::Off => return Ok(None),
+        // The text was compiled as a schema before, so it is JSON.
+        _ => serde_json::from_str(&schema.text)
+            .map_err(|error| Failure::new(format!("the schema is not JSON: {error}")))?,
+    };
+    Ok(Some(match args.schema_in_prompt {
+        SchemaInPrompt::Json => format!("Answer with JSON that satisfies this schema:\n{value}"),
+        _ => format!("Answer with JSON of this form:\n{}", outline(&value)),
+    }))
+}
