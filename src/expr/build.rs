@@ -156,6 +156,28 @@ impl Exprs {
         self.add(Node::Repeat(item, min, max))
     }
 
+    /// A name for an expression that is yet to be made, so that it can occur in itself: see
+    /// [`Exprs::define`]. `nullable` is whether it will match the empty string.
+    ///
+    /// By hand, the strings of `a` and `b` in which no `b` follows an `a`, as an equation instead
+    /// of `b*a*`: `X = () | bX | (aX & not(ab.*))`.
+    pub fn reserve(&mut self, nullable: bool) -> ExprId {
+        let number = u32::try_from(self.definitions.len()).unwrap_or(u32::MAX);
+        self.definitions.push(ExprId::NEVER);
+        self.add(Node::Later(number, nullable))
+    }
+
+    /// Makes a reserved expression the same as `body`.
+    ///
+    /// Where `body` comes to a reserved expression again, itself or by way of others, at least
+    /// one code point must have been read: then the equation has one solution.
+    pub fn define(&mut self, reserved: ExprId, body: ExprId) {
+        if let Node::Later(number, nullable) = self.node(reserved) {
+            debug_assert_eq!(nullable, self.nullable(body));
+            self.definitions[number as usize] = body;
+        }
+    }
+
     /// Everything but `expr`.
     pub fn not(&mut self, expr: ExprId) -> ExprId {
         if self.life(expr) == Life::Dead {

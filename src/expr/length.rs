@@ -273,7 +273,7 @@ impl Exprs {
                 }
                 Some(out)
             }
-            Node::And(_) | Node::Not(_) => None,
+            Node::And(_) | Node::Not(_) | Node::Later(..) => None,
         }
     }
 

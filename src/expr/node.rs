@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 /// "No upper bound" of a count or a length.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
-/// An expression; children are older than parents.
+/// An expression; children are older than parents, but for [`Node::Later`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Node {
     /// No string.
@@ -31,6 +31,8 @@ pub(super) enum Node {
     Literal(LiteralId, u32),
     /// What is left of many literals.
     Set(SetNode),
+    /// What `Exprs::definitions` says; the flag is whether it holds the empty string.
+    Later(u32, bool),
 }
 
 /// Strings `lo..hi` of a sorted set, all with the same first `depth` bytes, without those bytes.
@@ -85,6 +87,8 @@ pub struct Exprs {
     /// Exact sets of lengths, see `length.rs`.
     pub(super) length_sets: HashMap<ExprId, Option<super::length::Lengths>>,
     pub(super) clamped: HashMap<(ExprId, u64), ExprId>,
+    /// What each [`Node::Later`] stands for.
+    pub(super) definitions: Vec<ExprId>,
     limit: usize,
     overflowed: bool,
 }
@@ -108,6 +112,7 @@ impl Exprs {
             joined: HashMap::default(),
             length_sets: HashMap::default(),
             clamped: HashMap::default(),
+            definitions: Vec::new(),
             limit: limit.clamp(16, u32::MAX as usize / 8),
             overflowed: false,
         };
@@ -227,6 +232,13 @@ impl Exprs {
                     life: if nullable { Life::Live } else { item.life },
                 }
             }
+            Node::Later(_, nullable) => Info {
+                min: u64::from(!nullable),
+                max: UNBOUNDED,
+                nullable,
+                boolean: true,
+                life: if nullable { Life::Live } else { Life::Unknown },
+            },
             Node::Not(item) => self.describe_not(item),
             Node::Or(list) => self.describe_or(list),
             Node::And(list) => self.describe_and(list),

@@ -133,6 +133,7 @@ impl Exprs {
                 }
             }
             Node::Not(item) | Node::Repeat(item, ..) => need(item),
+            Node::Later(number, _) => need(self.definitions[number as usize]),
             Node::Or(list) | Node::And(list) => {
                 self.lists.get(list).iter().for_each(|&part| need(part));
             }
@@ -169,6 +170,10 @@ impl Exprs {
                 }
             }
             Node::Not(item) => self.complement(item, start),
+            Node::Later(number, _) => {
+                let body = self.definitions[number as usize];
+                self.runs.extend(self.table(body).to_vec());
+            }
             Node::Or(list) => self.sweep_list(list, Mode::Or, start, fuel)?,
             Node::And(list) => self.sweep_list(list, Mode::And, start, fuel)?,
         }

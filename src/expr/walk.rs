@@ -319,6 +319,9 @@ impl Exprs {
             Node::Concat(first, second) => list(&[first, second], "", work),
             Node::Or(parts) => list(self.lists.get(parts), "|", work),
             Node::And(parts) => list(self.lists.get(parts), "&", work),
+            Node::Later(number, _) => {
+                out.push_str(&format!("@{number}"));
+            }
             Node::Not(item) => {
                 out.push('~');
                 list(&[item], "", work);
