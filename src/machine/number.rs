@@ -1,0 +1,199 @@
+//! JSON numbers out of a set, as a byte automaton.
+//!
+//! # Problem
+//!
+//! A schema says `{"type": "integer", "minimum": 0, "maximum": 150, "multipleOf": 5}`. After `12`, which
+//! bytes may come? `0` and `5`; also `.`? No: 12 is not a multiple of 5 and no fraction makes it one.
+//! Every byte that is allowed must lead to a value of the set, every value must be reachable, and the states
+//! must be few, since masks are kept per state.
+//!
+//! # Spellings
+//!
+//! * Plain: an optional `-`, digits without a zero in front, an optional fraction with any zeros at
+//!   its end: `5`, `5.0`, `-0`, `0.50`. Every value has one.
+//! * With an exponent and one digit (not 0) before the point: `1.5e3`, `2E-01`.
+//! * If neither bounds nor multiples are declared (being an integer or not does not count), every mantissa may
+//!   have an exponent: `1200e-2`, `0e5`.
+//! * At most `max_digits` digits in all, the exponent's included. Declared bounds may need more; then the
+//!   limit is raised so that they can be written.
+//! * An end without a bound ends where the nearest f64 would be infinite.
+//!
+//! # Method
+//!
+//! The values of each sign are an interval of magnitudes, of which multiples are asked or excluded ([`values`]).
+//! Two automata read the digits side by side: [`plain`] numbers, and a mantissa that may get an exponent
+//! ([`scientific`]). Each keeps what its future depends on and is dropped when it is dead. Walking
+//! through `2.5e2` for the integers up to 255:
+//!
+//! ```text
+//! 2    plain: one digit, ties with 255; may end    mantissa: ties with 255
+//! 2.   plain: zeros may follow                     mantissa: a digit must follow
+//! 2.5  dead (not an integer)                       mantissa: last digit at -1: exponents 1 to 2
+//! e    exponents 1 to 2 remain, no mantissa is kept
+//! 2    may end; `20` is too much: nothing may follow
+//! ```
+//!
+//! # Invariants
+//!
+//! Every state that [`NumberMachine::step`] returns is live: some bytes lead from it to an accepted number. This
+//! is arithmetic and exact, not a search.
+//!
+//! # Cost
+//!
+//! A step is some comparisons; with multiples a few operations on numbers of the size of the multiple. A remainder
+//! is a number in the state: `multipleOf: 1000003` builds no table.
+
+mod plain;
+mod scientific;
+mod values;
+
+use crate::error::Result;
+use crate::grammar::NumberSpec;
+use plain::Plain;
+use scientific::{Exponent, Mantissa};
+use values::Values;
+
+/// The automaton of one set of numbers, immutable.
+#[derive(Debug, Clone)]
+pub struct NumberMachine {
+    values: Values,
+    /// Whether a number can begin with `-`.
+    minus: bool,
+    /// Whether both signs have the same magnitudes, so that the state need not know the sign.
+    symmetric: bool,
+}
+
+/// Where in a number the automaton is. Small; states with the same future are mostly equal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NumberState(State);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum State {
+    Start,
+    Minus,
+    Digits { negative: bool, left: u32, plain: Option<Plain>, mantissa: Option<Mantissa> },
+    Exponent(Exponent),
+}
+
+impl NumberMachine {
+    /// The automaton of `spec`; `None` if no number satisfies it (within the digit limit).
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::TooLarge`] or [`crate::error::Kind::TooComplex`] if the multiples are too large or too
+    /// many, [`crate::error::Kind::BadArgument`] if one is not positive.
+    pub fn new(spec: &NumberSpec, max_digits: u32) -> Result<Option<Self>> {
+        Self::with_digits(spec, values::digits_needed(spec, max_digits)?)
+    }
+
+    /// The automaton of the numbers of at most `max_digits` digits, however many the bounds have.
+    fn with_digits(spec: &NumberSpec, max_digits: u32) -> Result<Option<Self>> {
+        let Some(values) = Values::new(spec, max_digits.max(1))? else {
+            return Ok(None);
+        };
+        let [positive, negative] = &values.sides;
+        let symmetric = positive == negative;
+        let mut machine = Self { values, minus: false, symmetric };
+        machine.minus = (0..10).any(|digit| machine.first(true, digit).is_some());
+        let live = machine.minus || (0..10).any(|digit| machine.first(false, digit).is_some());
+        Ok(live.then_some(machine))
+    }
+
+    /// The state before the first byte.
+    pub fn start(&self) -> NumberState {
+        NumberState(State::Start)
+    }
+
+    /// The state after one more byte, `None` if no number goes on like this.
+    pub fn step(&self, state: &NumberState, byte: u8) -> Option<NumberState> {
+        let next = match (&state.0, byte) {
+            (State::Start, b'-') => self.minus.then_some(State::Minus),
+            (State::Start, b'0'..=b'9') => self.first(false, byte - b'0'),
+            (State::Minus, b'0'..=b'9') => self.first(true, byte - b'0'),
+            (State::Digits { negative, left, plain, mantissa }, _) => {
+                self.step_digits((*negative, *left, plain.as_ref(), mantissa.as_ref()), byte)
+            }
+            (State::Exponent(exponent), _) => exponent.step(byte).map(State::Exponent),
+            _ => None,
+        };
+        next.map(NumberState)
+    }
+
+    /// Whether the number may end here.
+    pub fn accepts(&self, state: &NumberState) -> bool {
+        match &state.0 {
+            State::Start | State::Minus => false,
+            State::Digits { negative, plain, .. } => {
+                let side = self.values.sides[usize::from(*negative)].as_ref();
+                std::iter::zip(plain, side).any(|(plain, side)| plain.accepts(&self.values, side))
+            }
+            State::Exponent(exponent) => exponent.accepts(),
+        }
+    }
+
+    /// A state that does the same as `state` for the next `horizon` bytes: the same of them are live, and the
+    /// same may end the number. The digit limit shows only near its end, so that nearly all states that
+    /// differ in the digits left share one. For tables over tokens of at most so many bytes of a number.
+    pub fn within(&self, state: &NumberState, horizon: u32) -> NumberState {
+        let most = horizon.saturating_add(self.values.slack);
+        NumberState(match &state.0 {
+            State::Start => State::Start,
+            State::Minus => State::Minus,
+            State::Digits { negative, left, plain, mantissa } => State::Digits {
+                negative: *negative,
+                left: most.min(*left),
+                plain: plain.clone(),
+                mantissa: mantissa.as_ref().map(|mantissa| mantissa.within(&self.values, horizon)),
+            },
+            State::Exponent(exponent) => State::Exponent(exponent.with_left(most)),
+        })
+    }
+
+    fn first(&self, negative: bool, digit: u8) -> Option<State> {
+        let side = self.values.sides[usize::from(negative)].as_ref()?;
+        let left = self.values.max_digits - 1;
+        self.digits(
+            negative,
+            left,
+            Plain::first(&self.values, side, digit, left),
+            Mantissa::first(&self.values, side, digit, left),
+        )
+    }
+
+    fn step_digits(
+        &self,
+        (negative, left, plain, mantissa): (bool, u32, Option<&Plain>, Option<&Mantissa>),
+        byte: u8,
+    ) -> Option<State> {
+        let values = &self.values;
+        let side = values.sides[usize::from(negative)].as_ref()?;
+        match byte {
+            b'0'..=b'9' => {
+                let (digit, left) = (byte - b'0', left.checked_sub(1)?);
+                let plain = plain.and_then(|plain| plain.digit(values, side, digit, left));
+                let mantissa = mantissa.and_then(|mantissa| mantissa.digit(values, side, digit, left));
+                self.digits(negative, left, plain, mantissa)
+            }
+            b'.' => {
+                let plain = plain.and_then(|plain| plain.point(values, side, left));
+                let mantissa = mantissa.and_then(|mantissa| mantissa.point(values, side, left));
+                self.digits(negative, left, plain, mantissa)
+            }
+            b'e' | b'E' => mantissa?.exponent(values, side, left).map(State::Exponent),
+            _ => None,
+        }
+    }
+
+    fn digits(
+        &self,
+        negative: bool,
+        left: u32,
+        plain: Option<Plain>,
+        mantissa: Option<Mantissa>,
+    ) -> Option<State> {
+        let negative = negative && !self.symmetric;
+        (plain.is_some() || mantissa.is_some()).then_some(State::Digits { negative, left, plain, mantissa })
+    }
+}
+
+#[cfg(test)]
+mod tests;
