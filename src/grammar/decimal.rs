@@ -53,8 +53,9 @@ impl Decimal {
     /// [`Kind::Syntax`] if `text` is not a JSON number, [`Kind::TooLarge`] above [`MAX_DIGITS`] digits or
     /// [`MAX_EXPONENT`].
     pub fn parse(text: &str) -> Result<Self> {
-        let parts = Parts::split(text)
-            .ok_or_else(|| Error::new(Kind::Syntax, format!("{} is not a JSON number", quote(text))))?;
+        let parts = Parts::split(text).ok_or_else(|| {
+            Error::new(Kind::Syntax, format!("{} is not a JSON number", quote(text)))
+        })?;
         let digits = || parts.int.bytes().chain(parts.frac.bytes()).map(|byte| byte - b'0');
         let leading = digits().take_while(|&digit| digit == 0).count();
         let significant: Vec<u8> = digits().skip(leading).collect();
@@ -298,7 +299,8 @@ impl<'a> Parts<'a> {
             Some(text) if text.starts_with(['+', '-']) => (text.starts_with('-'), Some(&text[1..])),
             other => (false, other),
         };
-        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let legal = is_digits(int)
             && (int.len() == 1 || !int.starts_with('0'))
             && frac.is_none_or(is_digits)
@@ -369,7 +371,9 @@ impl fmt::Display for Decimal {
                     Some(frac) => write!(f, "{}.{frac}", &digits[..point]),
                 }
             }
-            leading @ -6..0 => write!(f, "0.{:0>zeros$}{digits}", "", zeros = (-1 - leading) as usize),
+            leading @ -6..0 => {
+                write!(f, "0.{:0>zeros$}{digits}", "", zeros = (-1 - leading) as usize)
+            }
             leading => {
                 let (first, rest) = digits.split_at(1);
                 let point = if rest.is_empty() { "" } else { "." };
@@ -390,10 +394,19 @@ mod tests {
 
     #[test]
     fn parses_the_json_grammar_only() {
-        for text in ["", "-", "01", "-01", "+1", ".5", "1.", "1e", "1e+", "1.e1", "0x1", "NaN", "1 ", "1e1.5", "1e1e1", "٣"] {
+        for text in [
+            "", "-", "01", "-01", "+1", ".5", "1.", "1e", "1e+", "1.e1", "0x1", "NaN", "1 ",
+            "1e1.5", "1e1e1", "٣",
+        ] {
             assert_eq!(Decimal::parse(text).unwrap_err().kind(), &Kind::Syntax, "{text:?}");
         }
-        for (a, b) in [("0", "-0.000e5"), ("100", "1e2"), ("1.50", "15E-1"), ("-0.001", "-1e-003"), ("0e99999999999999999999", "0")] {
+        for (a, b) in [
+            ("0", "-0.000e5"),
+            ("100", "1e2"),
+            ("1.50", "15E-1"),
+            ("-0.001", "-1e-003"),
+            ("0e99999999999999999999", "0"),
+        ] {
             assert_eq!(decimal(a), decimal(b), "{a} {b}");
         }
     }
@@ -403,14 +416,28 @@ mod tests {
         let digits = "7".repeat(MAX_DIGITS);
         assert!(Decimal::parse(&digits).is_ok());
         assert!(Decimal::parse(&format!("0.{}{digits}", "0".repeat(9000))).is_ok());
-        for text in [format!("{digits}1"), "1e1000000000001".into(), "1e99999999999999999999".into()] {
+        for text in
+            [format!("{digits}1"), "1e1000000000001".into(), "1e99999999999999999999".into()]
+        {
             assert_eq!(Decimal::parse(&text).unwrap_err().kind(), &Kind::TooLarge);
         }
     }
 
     #[test]
     fn orders_by_value_whatever_the_magnitude() {
-        let sorted = ["-1e400000000", "-2", "-1.5", "-1e-400000000", "0", "1e-400000000", "0.1", "0.11", "9", "10", "1e400000000"];
+        let sorted = [
+            "-1e400000000",
+            "-2",
+            "-1.5",
+            "-1e-400000000",
+            "0",
+            "1e-400000000",
+            "0.1",
+            "0.11",
+            "9",
+            "10",
+            "1e400000000",
+        ];
         for (i, a) in sorted.iter().enumerate() {
             for (j, b) in sorted.iter().enumerate() {
                 assert_eq!(decimal(a).cmp(&decimal(b)), i.cmp(&j), "{a} {b}");
@@ -421,24 +448,52 @@ mod tests {
     #[test]
     fn floor_and_ceil() {
         for (text, floor, ceil) in [
-            ("1.5", "1", "2"), ("-1.5", "-2", "-1"), ("0.2", "0", "1"), ("-0.2", "-1", "0"), ("99.9", "99", "100"),
-            ("-99.9", "-100", "-99"), ("-109.5", "-110", "-109"), ("1e400000000", "1e400000000", "1e400000000"),
-            ("-1e-400000000", "-1", "0"), ("7", "7", "7"), ("-20.5", "-21", "-20"), ("-1000.5", "-1001", "-1000"),
+            ("1.5", "1", "2"),
+            ("-1.5", "-2", "-1"),
+            ("0.2", "0", "1"),
+            ("-0.2", "-1", "0"),
+            ("99.9", "99", "100"),
+            ("-99.9", "-100", "-99"),
+            ("-109.5", "-110", "-109"),
+            ("1e400000000", "1e400000000", "1e400000000"),
+            ("-1e-400000000", "-1", "0"),
+            ("7", "7", "7"),
+            ("-20.5", "-21", "-20"),
+            ("-1000.5", "-1001", "-1000"),
         ] {
-            assert_eq!((decimal(text).floor(), decimal(text).ceil()), (decimal(floor), decimal(ceil)), "{text}");
+            assert_eq!(
+                (decimal(text).floor(), decimal(text).ceil()),
+                (decimal(floor), decimal(ceil)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn multiples_without_allocating_by_magnitude() {
         for (value, unit, expected) in [
-            ("1e400000000", "1e-400000000", true), ("1e400000000", "7", false), ("7e400000000", "7", true),
-            ("0", "5", true), ("5", "0", false), ("0.75", "0.25", true), ("0.3", "0.25", false), ("-0.75", "0.25", true),
-            ("1.1", "1", false), ("1e2", "8", false), ("1e3", "8", true), ("0.0075", "0.0001", true),
+            ("1e400000000", "1e-400000000", true),
+            ("1e400000000", "7", false),
+            ("7e400000000", "7", true),
+            ("0", "5", true),
+            ("5", "0", false),
+            ("0.75", "0.25", true),
+            ("0.3", "0.25", false),
+            ("-0.75", "0.25", true),
+            ("1.1", "1", false),
+            ("1e2", "8", false),
+            ("1e3", "8", true),
+            ("0.0075", "0.0001", true),
         ] {
             assert_eq!(decimal(value).is_multiple_of(&decimal(unit)), expected, "{value} {unit}");
         }
-        for (a, b, expected) in [("6", "4", "12"), ("0.25", "0.1", "0.5"), ("1e300000000", "7", "7e300000000"), ("-3", "2", "6"), ("0", "2", "0")] {
+        for (a, b, expected) in [
+            ("6", "4", "12"),
+            ("0.25", "0.1", "0.5"),
+            ("1e300000000", "7", "7e300000000"),
+            ("-3", "2", "6"),
+            ("0", "2", "0"),
+        ] {
             assert_eq!(decimal(a).lcm(&decimal(b)).unwrap(), decimal(expected), "{a} {b}");
         }
         let prime = decimal(&format!("1{}7", "0".repeat(2000)));
@@ -447,14 +502,35 @@ mod tests {
 
     #[test]
     fn finite_means_what_the_parser_of_f64_says() {
-        for text in ["1.7976931348623157e308", "1.7976931348623158e308", "1.79769313486231580793e308", "1.7976931348623159e308", "1e308", "1e309", "-1e309", "1e-9999"] {
-            assert_eq!(decimal(text).is_finite_f64(), text.parse::<f64>().unwrap().is_finite(), "{text}");
+        for text in [
+            "1.7976931348623157e308",
+            "1.7976931348623158e308",
+            "1.79769313486231580793e308",
+            "1.7976931348623159e308",
+            "1e308",
+            "1e309",
+            "-1e309",
+            "1e-9999",
+        ] {
+            assert_eq!(
+                decimal(text).is_finite_f64(),
+                text.parse::<f64>().unwrap().is_finite(),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn displays_short_and_exact() {
-        for (text, shown) in [("1200", "1200"), ("-1.20", "-1.2"), ("0.00015", "0.00015"), ("15e-10", "1.5e-9"), ("1e30", "1e30"), ("-0", "0"), ("1e20", "100000000000000000000")] {
+        for (text, shown) in [
+            ("1200", "1200"),
+            ("-1.20", "-1.2"),
+            ("0.00015", "0.00015"),
+            ("15e-10", "1.5e-9"),
+            ("1e30", "1e30"),
+            ("-0", "0"),
+            ("1e20", "100000000000000000000"),
+        ] {
             assert_eq!(decimal(text).to_string(), shown);
         }
     }

@@ -1,1 +1,2 @@
 //! (not written yet)
+pub mod number;

@@ -170,7 +170,8 @@ impl NumberMachine {
             b'0'..=b'9' => {
                 let (digit, left) = (byte - b'0', left.checked_sub(1)?);
                 let plain = plain.and_then(|plain| plain.digit(values, side, digit, left));
-                let mantissa = mantissa.and_then(|mantissa| mantissa.digit(values, side, digit, left));
+                let mantissa =
+                    mantissa.and_then(|mantissa| mantissa.digit(values, side, digit, left));
                 self.digits(negative, left, plain, mantissa)
             }
             b'.' => {
@@ -191,7 +192,12 @@ impl NumberMachine {
         mantissa: Option<Mantissa>,
     ) -> Option<State> {
         let negative = negative && !self.symmetric;
-        (plain.is_some() || mantissa.is_some()).then_some(State::Digits { negative, left, plain, mantissa })
+        (plain.is_some() || mantissa.is_some()).then_some(State::Digits {
+            negative,
+            left,
+            plain,
+            mantissa,
+        })
     }
 }
 

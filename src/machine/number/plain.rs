@@ -53,7 +53,8 @@ impl Plain {
         let state = match digit {
             // The comparisons start after the point: what lies before it is 0.
             0 => {
-                let against = |bound: &Bound| if bound.top() < 0 { Ordering::Equal } else { Ordering::Less };
+                let against =
+                    |bound: &Bound| if bound.top() < 0 { Ordering::Equal } else { Ordering::Less };
                 Self { lo: against(&side.lo), hi: against(&side.hi), ..zero }
             }
             _ => zero.push_int(values, side, digit, 0),
@@ -246,6 +247,6 @@ impl Plain {
                 .filter_map(|(unit, value)| Some(residue(unit, value.as_ref()?, more)))
                 .collect(),
         }
-        .is_live()
+        .has_value()
     }
 }

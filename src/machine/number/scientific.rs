@@ -103,7 +103,9 @@ impl Mantissa {
         }
         if let Some(top) = next.top {
             let index = top - position;
-            let compare = |so_far: Ordering, bound: &Bound| so_far.then_with(|| bound.cmp_digit(digit, index));
+            let compare = |so_far: Ordering, bound: &Bound| {
+                so_far.then_with(|| bound.cmp_digit(digit, index))
+            };
             next.lo = compare(self.lo, &side.lo);
             next.hi = compare(self.hi, &side.hi);
         }
@@ -134,7 +136,12 @@ impl Mantissa {
         if lone_zero || felt {
             return self.clone();
         }
-        Self { top: Some(0), frac: self.frac.map(|frac| frac.min(1)), hi: Ordering::Less, ..self.clone() }
+        Self {
+            top: Some(0),
+            frac: self.frac.map(|frac| frac.min(1)),
+            hi: Ordering::Less,
+            ..self.clone()
+        }
     }
 
     /// The digit after the point from which on the number of digits does not matter.
@@ -196,7 +203,8 @@ impl Mantissa {
             return Some(aligned);
         }
         // What of the unit's base is not in the digits must be made of tens.
-        let digits = &self.digits / super::values::ten_to(self.low + i64::from(self.frac.unwrap_or(0)));
+        let digits =
+            &self.digits / super::values::ten_to(self.low + i64::from(self.frac.unwrap_or(0)));
         let mut rest = &unit.base / unit.base.gcd(&digits);
         let mut tens = 0;
         while rest != BigUint::from(1u8) {
@@ -285,7 +293,7 @@ impl Mantissa {
             multiple,
             excluded: values.excluded.iter().filter_map(|unit| self.residue(unit, x, f)).collect(),
         }
-        .is_live()
+        .has_value()
     }
 
     /// The residue of this mantissa of `f` digits after the point modulo `unit / 10^x`; `None` if no number
@@ -324,7 +332,9 @@ impl Exponent {
         let next = match (self, byte) {
             (&Self::Mark { lo, hi, left }, b'-') => Self::signed(-hi, -lo, left),
             (&Self::Mark { lo, hi, left }, b'+') => Self::signed(lo, hi, left),
-            (&Self::Mark { lo, hi, left }, b'0'..=b'9') => return Self::signed(lo, hi, left).step(byte),
+            (&Self::Mark { lo, hi, left }, b'0'..=b'9') => {
+                return Self::signed(lo, hi, left).step(byte);
+            }
             (&Self::Digits { value, lo, hi, left, .. }, b'0'..=b'9') => Self::Digits {
                 value: value.saturating_mul(10).saturating_add(i64::from(byte - b'0')),
                 lo,
@@ -351,7 +361,9 @@ impl Exponent {
     pub(super) fn with_left(&self, most: u32) -> Self {
         let mut state = self.clone();
         match &mut state {
-            Self::Mark { left, .. } | Self::Digits { left, .. } | Self::Any { left } => *left = most.min(*left),
+            Self::Mark { left, .. } | Self::Digits { left, .. } | Self::Any { left } => {
+                *left = most.min(*left)
+            }
         }
         state
     }
@@ -365,7 +377,9 @@ impl Exponent {
             Self::Mark { lo, hi, left } => {
                 Self::signed(lo, hi, left).is_live() || Self::signed(-hi, -lo, left).is_live()
             }
-            Self::Digits { left, .. } => self.accepts() || (1..=left).any(|more| self.fits(more).is_some()),
+            Self::Digits { left, .. } => {
+                self.accepts() || (1..=left).any(|more| self.fits(more).is_some())
+            }
             Self::Any { .. } => true,
         }
     }

@@ -37,7 +37,8 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
     let Ok(value) = Decimal::parse(text) else {
         return false;
     };
-    let free = NumberSpec { integer: false, fractional: false, ..spec.clone() } == NumberSpec::default();
+    let free =
+        NumberSpec { integer: false, fractional: false, ..spec.clone() } == NumberSpec::default();
     if text.bytes().filter(u8::is_ascii_digit).count() > max_digits {
         return false;
     }
@@ -48,8 +49,10 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
             return false;
         }
     }
-    let above = |(bound, exclusive): &(Decimal, bool)| value > *bound || value == *bound && !exclusive;
-    let below = |(bound, exclusive): &(Decimal, bool)| value < *bound || value == *bound && !exclusive;
+    let above =
+        |(bound, exclusive): &(Decimal, bool)| value > *bound || value == *bound && !exclusive;
+    let below =
+        |(bound, exclusive): &(Decimal, bool)| value < *bound || value == *bound && !exclusive;
     // The tests have no declared bounds beyond f64, except where both are declared.
     (spec.min.as_ref().map_or_else(|| !value.is_negative() || value.is_finite_f64(), above))
         && (spec.max.as_ref().map_or_else(|| value.is_negative() || value.is_finite_f64(), below))
@@ -102,16 +105,23 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn visit(&mut self, text: &mut String, phase: Phase, left: usize, state: Option<NumberState>) -> bool {
+    fn visit(
+        &mut self,
+        text: &mut String,
+        phase: Phase,
+        left: usize,
+        state: Option<NumberState>,
+    ) -> bool {
         let whole = matches!(phase, Phase::Zero | Phase::Int | Phase::Frac | Phase::Exponent);
         let expected = whole && naive_accepts(self.spec, self.max_digits, text);
         let machine = self.machine;
-        let accepts = std::iter::zip(machine, &state).any(|(machine, state)| machine.accepts(state));
+        let accepts =
+            std::iter::zip(machine, &state).any(|(machine, state)| machine.accepts(state));
         assert_eq!(accepts, expected, "{:?} accepts {text:?}", self.spec);
         let mut live = expected;
         for next in self.digits.chars().chain(".-+eE".chars()) {
-            let next_state =
-                std::iter::zip(machine, &state).find_map(|(machine, state)| machine.step(state, next as u8));
+            let next_state = std::iter::zip(machine, &state)
+                .find_map(|(machine, state)| machine.step(state, next as u8));
             text.push(next);
             let left = left.checked_sub(usize::from(next.is_ascii_digit()));
             match (phase.next(next as u8), left) {
@@ -141,15 +151,90 @@ fn check(spec: &NumberSpec, digits: &str, max_digits: usize) -> usize {
 }
 
 const SPECS: &[&str] = &[
-    "", "int", "frac", ">=0", ">0", "<0", "<=0", ">=0 <=0", ">0 <0", ">=0 <=100", ">0 <100", "int >=0 <=15",
-    "int >=0 <=100", "int >=-15 <=5", "int >0 <1", ">=0.5 <=0.5", ">0.5", ">0.5 <0.6", ">0.59 <0.6", "<=-0.5", ">=1e3",
-    ">1e3 <1.1e3", ">=0.01 <=0.02", ">=-1e-2", ">=1e-9 <=2e-9", ">=15 <=16", "frac >=15 <=16", "frac >15 <=15.1", "int >15 <16",
-    ">=1.5e2 <=1.5e2", ">=9.9 <10", ">=99 <=101", "int >=99 <=101", ">=-5 <=-0.1", ">=1e5 <=2e8", ">=1e-8 <=2e-5",
-    "*5", "int *5", "*0.25", "*0.5 >=0 <=1", "*0.1", "*0.01 >=0 <=1", "*3", "*7 >=15", "*15 >0", "*1e-300", "*1e300", "*12 >0 <100",
-    "*2.5", "*2.5 >=9 <11", "*0.15", "*1e2", "*50 <=-10", "*6 *4", "*0.2 *0.3 <9 >0", "*11 >=1e3", "*125", "*0.125 >0",
-    "int !2", "int !2 !3 >=0 <=20", "!1", "frac !0.5", "!5", "!0.1", "!0.5 *0.1", "*0.5 !1", "*5 !10 >=0 <=100", "!1e-300", "!1e300",
-    "int !1", "!0.3 >=0 <=1", "*0.2 !0.3", "!7 >=5 <=9", "int !2 >=4 <=4", "int !2 >3 <6", "!0.15 >=0.1 <=0.2", "!12", "*3 !2 !5 >0 <40",
-    ">=1e307", ">=0 *1e-400000000", "<=-1e307 int", ">=1e400000000 <=2e400000000", ">=1e-400000000 <=2e-400000000", ">=1e5 <=1e400000000 *7",
+    "",
+    "int",
+    "frac",
+    ">=0",
+    ">0",
+    "<0",
+    "<=0",
+    ">=0 <=0",
+    ">0 <0",
+    ">=0 <=100",
+    ">0 <100",
+    "int >=0 <=15",
+    "int >=0 <=100",
+    "int >=-15 <=5",
+    "int >0 <1",
+    ">=0.5 <=0.5",
+    ">0.5",
+    ">0.5 <0.6",
+    ">0.59 <0.6",
+    "<=-0.5",
+    ">=1e3",
+    ">1e3 <1.1e3",
+    ">=0.01 <=0.02",
+    ">=-1e-2",
+    ">=1e-9 <=2e-9",
+    ">=15 <=16",
+    "frac >=15 <=16",
+    "frac >15 <=15.1",
+    "int >15 <16",
+    ">=1.5e2 <=1.5e2",
+    ">=9.9 <10",
+    ">=99 <=101",
+    "int >=99 <=101",
+    ">=-5 <=-0.1",
+    ">=1e5 <=2e8",
+    ">=1e-8 <=2e-5",
+    "*5",
+    "int *5",
+    "*0.25",
+    "*0.5 >=0 <=1",
+    "*0.1",
+    "*0.01 >=0 <=1",
+    "*3",
+    "*7 >=15",
+    "*15 >0",
+    "*1e-300",
+    "*1e300",
+    "*12 >0 <100",
+    "*2.5",
+    "*2.5 >=9 <11",
+    "*0.15",
+    "*1e2",
+    "*50 <=-10",
+    "*6 *4",
+    "*0.2 *0.3 <9 >0",
+    "*11 >=1e3",
+    "*125",
+    "*0.125 >0",
+    "int !2",
+    "int !2 !3 >=0 <=20",
+    "!1",
+    "frac !0.5",
+    "!5",
+    "!0.1",
+    "!0.5 *0.1",
+    "*0.5 !1",
+    "*5 !10 >=0 <=100",
+    "!1e-300",
+    "!1e300",
+    "int !1",
+    "!0.3 >=0 <=1",
+    "*0.2 !0.3",
+    "!7 >=5 <=9",
+    "int !2 >=4 <=4",
+    "int !2 >3 <6",
+    "!0.15 >=0.1 <=0.2",
+    "!12",
+    "*3 !2 !5 >0 <40",
+    ">=1e307",
+    ">=0 *1e-400000000",
+    "<=-1e307 int",
+    ">=1e400000000 <=2e400000000",
+    ">=1e-400000000 <=2e-400000000",
+    ">=1e5 <=1e400000000 *7",
 ];
 
 #[test]
@@ -161,7 +246,13 @@ fn all_texts_of_three_digits() {
 
 #[test]
 fn all_texts_of_four_or_five_digits_of_some_sets() {
-    for text in ["int >=0 <=150", ">=-0.05 <=0.15", "*0.25 >=0 <=9", "int !3 !2 >=100 <=115", "*17 >=0 <=1000"] {
+    for text in [
+        "int >=0 <=150",
+        ">=-0.05 <=0.15",
+        "*0.25 >=0 <=9",
+        "int !3 !2 >=100 <=115",
+        "*17 >=0 <=1000",
+    ] {
         check(&spec(text), "0123456789", 4);
     }
     for text in SPECS {
@@ -190,7 +281,9 @@ fn states_within(text: &str) -> usize {
 
 #[test]
 fn typical_numbers_have_few_states() {
-    for (text, most) in [("", 50), (">=0", 50), ("int", 300), ("int >=0 <=100", 60), ("int >=0 <=150", 60)] {
+    for (text, most) in
+        [("", 50), (">=0", 50), ("int", 300), ("int >=0 <=100", 60), ("int >=0 <=150", 60)]
+    {
         let states = states_within(text);
         assert!(states <= most, "{text}: {states} states");
     }
@@ -210,8 +303,27 @@ fn states_within_a_horizon_do_the_same() {
     let nines = "9".repeat(60);
     for text in SPECS.iter().step_by(3) {
         let Some(machine) = NumberMachine::new(&spec(text), 64).unwrap() else { continue };
-        for text in ["", "-", "0", "1", "12", "123456789", "0.00", "0.000000000000001", "15.5", "1.5", "1.0", "9e", "1e1", "1e-", &nines, &format!("0.{nines}"), &format!("{nines}.00")] {
-            let state = text.bytes().try_fold(machine.start(), |state, byte| machine.step(&state, byte));
+        for text in [
+            "",
+            "-",
+            "0",
+            "1",
+            "12",
+            "123456789",
+            "0.00",
+            "0.000000000000001",
+            "15.5",
+            "1.5",
+            "1.0",
+            "9e",
+            "1e1",
+            "1e-",
+            &nines,
+            &format!("0.{nines}"),
+            &format!("{nines}.00"),
+        ] {
+            let state =
+                text.bytes().try_fold(machine.start(), |state, byte| machine.step(&state, byte));
             for horizon in [1, 3, 4] {
                 if let Some(state) = &state {
                     same(&machine, state, &machine.within(state, horizon), horizon);
@@ -234,16 +346,40 @@ fn accepts(machine: &NumberMachine, text: &str) -> bool {
 #[test]
 fn free_numbers_end_where_f64_does() {
     let free = machine("");
-    for text in ["1.7976931348623157e308", "17976931348623158079e289", "0.000017e313", "1e-99999", "0e99999", "0.000e+7", "-1200E-02"] {
+    for text in [
+        "1.7976931348623157e308",
+        "17976931348623158079e289",
+        "0.000017e313",
+        "1e-99999",
+        "0e99999",
+        "0.000e+7",
+        "-1200E-02",
+    ] {
         assert!(accepts(&free, text), "{text}");
     }
-    for text in ["1e309", "1.7976931348623159e308", "17976931348623159e292", "0.0000181e313", "-1e400", "00", "-", "1e", "1.e1", ".5"] {
+    for text in [
+        "1e309",
+        "1.7976931348623159e308",
+        "17976931348623159e292",
+        "0.0000181e313",
+        "-1e400",
+        "00",
+        "-",
+        "1e",
+        "1.e1",
+        ".5",
+    ] {
         assert!(!accepts(&free, text), "{text}");
     }
     let (most, more) = ("9".repeat(64), "9".repeat(65));
     assert!(accepts(&free, &most) && !accepts(&free, &more));
-    assert!(accepts(&free, &format!("0.{}", "0".repeat(63))) && !accepts(&free, &format!("0.{}", "0".repeat(64))));
-    assert!(accepts(&free, &format!("{}e1", "9".repeat(63))) && !accepts(&free, &format!("{most}e1")));
+    assert!(
+        accepts(&free, &format!("0.{}", "0".repeat(63)))
+            && !accepts(&free, &format!("0.{}", "0".repeat(64)))
+    );
+    assert!(
+        accepts(&free, &format!("{}e1", "9".repeat(63))) && !accepts(&free, &format!("{most}e1"))
+    );
 }
 
 #[test]
@@ -264,7 +400,8 @@ fn bounds_raise_the_digit_limit() {
 fn finish(machine: &NumberMachine, mut state: NumberState, order: &[u8]) -> Option<String> {
     let mut text = String::new();
     while !machine.accepts(&state) {
-        let (byte, next) = order.iter().rev().find_map(|&byte| Some((byte, machine.step(&state, byte)?)))?;
+        let (byte, next) =
+            order.iter().rev().find_map(|&byte| Some((byte, machine.step(&state, byte)?)))?;
         text.push(byte as char);
         state = next;
     }
@@ -274,13 +411,31 @@ fn finish(machine: &NumberMachine, mut state: NumberState, order: &[u8]) -> Opti
 #[test]
 fn large_units_are_numbers_not_tables() {
     let primes: String = [7, 11, 13, 17, 19, 23, 29, 31].map(|p| format!("*{p} ")).concat();
-    for text in [primes.as_str(), "int *1000003", "*1e-300", "int *3000000000", "*1000003 >=1 <=1e12", "*0.0000007"] {
+    for text in [
+        primes.as_str(),
+        "int *1000003",
+        "*1e-300",
+        "int *3000000000",
+        "*1000003 >=1 <=1e12",
+        "*0.0000007",
+    ] {
         let (machine, spec) = (machine(text), spec(text));
-        for order in [&b".0123456789"[..], &b"9876543210"[..], &b"-5"[..], &b"e1234567890"[..], &b".1234567809"[..]] {
+        for order in [
+            &b".0123456789"[..],
+            &b"9876543210"[..],
+            &b"-5"[..],
+            &b"e1234567890"[..],
+            &b".1234567809"[..],
+        ] {
             let mut text = String::new();
             let mut state = machine.start();
             for at in 0.. {
-                let byte = order.iter().cycle().skip(at).take(order.len()).find(|byte| machine.step(&state, **byte).is_some());
+                let byte = order
+                    .iter()
+                    .cycle()
+                    .skip(at)
+                    .take(order.len())
+                    .find(|byte| machine.step(&state, **byte).is_some());
                 match byte {
                     Some(&byte) if at < 20 => {
                         state = machine.step(&state, byte).unwrap();
@@ -298,13 +453,25 @@ fn large_units_are_numbers_not_tables() {
 
 #[test]
 fn contradictions_are_found() {
-    for text in [">1 <1", "int >0 <1", "int *7 >0 <7", "*2 !2", "*6 !2", "int frac", ">0.5 <=0.5", "int !1", ">=5 <=4", "frac >=1 <=1"] {
+    for text in [
+        ">1 <1",
+        "int >0 <1",
+        "int *7 >0 <7",
+        "*2 !2",
+        "*6 !2",
+        "int frac",
+        ">0.5 <=0.5",
+        "int !1",
+        ">=5 <=4",
+        "frac >=1 <=1",
+    ] {
         assert!(NumberMachine::new(&spec(text), 64).unwrap().is_none(), "{text}");
     }
     for text in ["*0", "!0", "*-1"] {
         assert!(NumberMachine::new(&spec(text), 64).is_err(), "{text}");
     }
-    let many: String = (0..9).map(|i| format!("!{} ", [2, 3, 5, 7, 11, 13, 17, 19, 23][i])).collect();
+    let many: String =
+        (0..9).map(|i| format!("!{} ", [2, 3, 5, 7, 11, 13, 17, 19, 23][i])).collect();
     assert!(NumberMachine::new(&spec(&many), 64).is_err());
 }
 

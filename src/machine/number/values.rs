@@ -197,7 +197,8 @@ impl Residue<'_> {
     /// The `t` from `from` on for which `v + t * 10^-k` is a multiple: the first, and the step.
     fn progression(&self, from: BigUint, k: i64) -> Option<(BigUint, BigUint)> {
         let factor = ten_to_mod(-self.grain - k, self.modulus);
-        let shared = if factor == BigUint::ZERO { self.modulus.clone() } else { factor.gcd(self.modulus) };
+        let shared =
+            if factor == BigUint::ZERO { self.modulus.clone() } else { factor.gcd(self.modulus) };
         let (wanted, rest) = ((self.modulus - &self.value) % self.modulus).div_rem(&shared);
         if rest != BigUint::ZERO {
             return None;
@@ -231,7 +232,7 @@ pub(super) struct Reach<'a> {
 
 impl Reach<'_> {
     /// Whether some value of the set is within reach.
-    pub(super) fn is_live(self) -> bool {
+    pub(super) fn has_value(self) -> bool {
         if self.lo == Ordering::Less || self.hi == Ordering::Greater {
             return false;
         }
@@ -356,8 +357,11 @@ fn units(spec: &NumberSpec) -> Result<Option<(Option<Decimal>, Vec<Decimal>)>> {
     }
     if excluded.len() > MAX_EXCLUDED {
         let kind = Kind::TooComplex { what: "excluded multiples", limit: MAX_EXCLUDED as u64 };
-        return Err(Error::new(kind, format!("a number excludes multiples of {} values", excluded.len()))
-            .help("exclude fewer values of multipleOf"));
+        return Err(Error::new(
+            kind,
+            format!("a number excludes multiples of {} values", excluded.len()),
+        )
+        .help("exclude fewer values of multipleOf"));
     }
     Ok(Some((multiple, excluded)))
 }
@@ -373,7 +377,10 @@ fn positive(unit: &Decimal) -> Result<Decimal> {
 /// The bounds, and where one is missing, that of the numbers that are finite in f64. If the other
 /// bound lies beyond those: the next power of ten, so that the interval stays finite.
 fn interval(spec: &NumberSpec) -> (Bound, Bound) {
-    let bound = |(value, exclusive): &(Decimal, bool)| Bound { value: value.clone(), exclusive: *exclusive };
+    let bound = |(value, exclusive): &(Decimal, bool)| Bound {
+        value: value.clone(),
+        exclusive: *exclusive,
+    };
     let default = |other: Option<Decimal>| match other {
         Some(other) if !other.is_negative() && !other.is_finite_f64() => {
             let value = Decimal::from(1).shifted(other.leading() + 1);
