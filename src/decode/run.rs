@@ -7,7 +7,7 @@ use crate::matcher::{Mask, Matcher};
 use crate::model::{Batch, Model, context_full};
 use crate::sample::logprob::{StepLogProbs, log_probs};
 use crate::sample::{Sampler, Settings, Step};
-use crate::vocab::TokenId;
+use crate::vocab::{Token, TokenId, Vocabulary};
 use std::time::Instant;
 
 /// The sequence that requests run on.
@@ -44,7 +44,7 @@ impl<'m> Decoder<'m> {
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
-        let mut run = Run::new(request)?;
+        let mut run = Run::new(request, self.model.vocabulary())?;
         let kept = self.reuse(&request.prompt)?;
         run.statistics.reused_tokens = kept;
         let mut pending = request.prompt[kept..].to_vec();
@@ -109,11 +109,15 @@ impl<'m> Decoder<'m> {
 
     /// Computes `pending` and chooses the token after it.
     fn step(&mut self, run: &mut Run<'_>, pending: &[TokenId]) -> Result<TokenId> {
-        let Run { request, matcher, sampler, tokens, log_probs: probs, statistics, .. } = run;
+        let Run { request, matcher, everything, sampler, tokens, .. } = run;
+        let (probs, statistics) = (&mut run.log_probs, &mut run.statistics);
         let clock = Instant::now();
-        let mask = matcher.as_mut().map(Matcher::mask).transpose()?;
+        let mask = match matcher {
+            Some(matcher) => matcher.mask()?,
+            None => Mask::Dense(everything),
+        };
         statistics.mask_time += clock.elapsed();
-        let forced = mask.as_ref().is_some_and(|mask| mask.count() == 1);
+        let forced = mask.count() == 1;
         // Where one token is allowed its logits change nothing, and the model can skip them.
         let logits = !forced || request.log_probs.is_some();
         let clock = Instant::now();
@@ -126,17 +130,16 @@ impl<'m> Decoder<'m> {
         statistics.forced_tokens += usize::from(forced);
         let clock = Instant::now();
         let position = tokens.len() as u64;
-        let token = match (row, &mask) {
-            (Some(logits), mask) => {
-                let step = Step { logits, mask: *mask, history: tokens, position };
+        let token = match row {
+            Some(logits) => {
+                let step = Step { logits, mask: Some(mask), history: tokens, position };
                 let token = sampler.sample(&step)?;
                 if let Some(alternatives) = request.log_probs {
                     probs.push(log_probs(&step, token, alternatives)?);
                 }
                 token
             }
-            (None, Some(mask)) => first(mask)?,
-            (None, None) => return Err(Error::new(Kind::Model, "the model gave no logits")),
+            None => first(&mask)?,
         };
         statistics.sample_time += clock.elapsed();
         Ok(token)
@@ -190,10 +193,22 @@ fn first(mask: &Mask<'_>) -> Result<TokenId> {
     token.ok_or_else(|| Error::new(Kind::DeadEnd, "no token is allowed"))
 }
 
+/// Every id that is a token, as a mask: padding has logits too, which mean nothing.
+fn all(vocabulary: &Vocabulary) -> Vec<u32> {
+    let mut words = vec![0; vocabulary.len().div_ceil(32)];
+    for id in 0..vocabulary.len() {
+        let used = vocabulary.token(id as TokenId).is_some_and(|token| *token != Token::Unused);
+        words[id / 32] |= u32::from(used) << (id % 32);
+    }
+    words
+}
+
 /// The state of a request that is being run.
 struct Run<'r> {
     request: &'r Request,
     matcher: Option<Matcher>,
+    /// Without a constraint: every id that is a token.
+    everything: Vec<u32>,
     sampler: Sampler,
     tokens: Vec<TokenId>,
     text: TextStream,
@@ -202,7 +217,7 @@ struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    fn new(request: &'r Request) -> Result<Self> {
+    fn new(request: &'r Request, vocabulary: &Vocabulary) -> Result<Self> {
         let settings = match request.strategy {
             Strategy::Greedy => Settings { temperature: 0.0, ..request.settings.clone() },
             Strategy::Sample => request.settings.clone(),
@@ -212,6 +227,7 @@ impl<'r> Run<'r> {
         Ok(Self {
             request,
             matcher: request.constraint.as_ref().map(|constraint| constraint.matcher()),
+            everything: if request.constraint.is_some() { Vec::new() } else { all(vocabulary) },
             sampler: Sampler::new(settings, request.index)?,
             tokens: Vec::new(),
             text: TextStream::new(&request.stop),
@@ -256,5 +272,115 @@ impl<'r> Run<'r> {
             self.text.show(false, sink);
         }
         Ok(stopped.map(FinishReason::Stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Cancel;
+    use crate::model::scripted::ScriptedModel;
+
+    fn request(model: &ScriptedModel, text: &str) -> Result<Request> {
+        Ok(Request::new(model.plain(text)?.tokens))
+    }
+
+    #[test]
+    fn streams_what_it_returns_and_ends_with_the_model() -> Result<()> {
+        let mut model = ScriptedModel::following("naïve 日本 🎉, done");
+        let request = request(&model, "say")?.with(Settings::greedy());
+        let mut shown = String::new();
+        let outcome =
+            Decoder::new(&mut model).stream(&request, &mut |text| shown.push_str(text))?;
+        assert_eq!(outcome.text(), "naïve 日本 🎉, done");
+        assert_eq!(shown, outcome.text());
+        assert_eq!(outcome.finish, FinishReason::EndToken);
+        assert_eq!(outcome.statistics.tokens, outcome.tokens.len());
+        assert!(outcome.statistics.passes == outcome.tokens.len());
+        Ok(())
+    }
+
+    #[test]
+    fn ends_at_stop_texts_limits_and_the_context() -> Result<()> {
+        let mut model = ScriptedModel::following("one two three four").with_context_len(40);
+        let greedy = request(&model, "count")?.with(Settings::greedy());
+        let stopped = Request { stop: vec!["x".into(), "o th".into()], ..greedy.clone() };
+        let outcome = Decoder::new(&mut model).run(&stopped)?;
+        assert_eq!((outcome.text().as_str(), outcome.finish), ("one tw", FinishReason::Stop(1)));
+        for max_tokens in [0, 1, 5] {
+            let outcome =
+                Decoder::new(&mut model).run(&Request { max_tokens, ..greedy.clone() })?;
+            assert_eq!(
+                (outcome.tokens.len(), outcome.finish),
+                (max_tokens, FinishReason::MaxTokens)
+            );
+        }
+        let mut model = model.with_context_len(greedy.prompt.len() + 2);
+        let outcome = Decoder::new(&mut model).run(&greedy)?;
+        assert_eq!((outcome.tokens.len(), outcome.finish), (3, FinishReason::ContextFull));
+        Ok(())
+    }
+
+    #[test]
+    fn refuses_what_cannot_work() -> Result<()> {
+        let mut model = ScriptedModel::noise(1).with_context_len(20);
+        let good = request(&model, "go")?;
+        let kind = |model: &mut ScriptedModel, request: &Request| {
+            Decoder::new(model).run(request).map_err(|error| error.kind().clone()).err()
+        };
+        let empty = Request { prompt: Vec::new(), ..good.clone() };
+        assert_eq!(kind(&mut model, &empty), Some(Kind::BadArgument));
+        let long = Request { prompt: vec![65; 20], ..good.clone() };
+        assert_eq!(kind(&mut model, &long), Some(Kind::TooLarge));
+        let unknown = Request { prompt: vec![999_999], ..good.clone() };
+        assert_eq!(kind(&mut model, &unknown), Some(Kind::BadArgument));
+        let hot = good.clone().with(Settings::drawing(f64::NAN));
+        assert_eq!(kind(&mut model, &hot), Some(Kind::BadArgument));
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let cancelled = Request { cancel: Some(cancel), ..good };
+        assert_eq!(kind(&mut model, &cancelled), Some(Kind::Cancelled));
+        Ok(())
+    }
+
+    #[test]
+    fn a_model_that_misbehaves_is_an_error_that_names_the_position() -> Result<()> {
+        let start = ScriptedModel::noise(1).plain("go")?.tokens.len();
+        for bad in [f32::NAN, f32::INFINITY] {
+            let vocabulary = crate::model::scripted::vocabulary();
+            let mut model = ScriptedModel::new(vocabulary, move |tokens, row| {
+                row[65] = if tokens.len() == start + 4 { bad } else { 9.0 };
+            });
+            let request = request(&model, "go")?;
+            let Err(error) = Decoder::new(&mut model).run(&request) else { panic!("no error") };
+            assert_eq!(*error.kind(), Kind::Model);
+            assert!(error.message().contains("position 4"), "{error}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_kept_changes_nothing() -> Result<()> {
+        let mut model = ScriptedModel::noise(7);
+        let long = "a long prompt of many words, ".repeat(20);
+        let base = request(&model, &long)?.with(Settings::drawing(1.0));
+        let base = Request { max_tokens: 30, log_probs: Some(1), ..base };
+        let answers: Vec<Outcome> = (0..3)
+            .map(|index| {
+                let mut fresh = ScriptedModel::noise(7);
+                Decoder::new(&mut fresh).run(&Request { index, ..base.clone() })
+            })
+            .collect::<Result<_>>()?;
+        assert_ne!(answers[0].tokens, answers[1].tokens);
+        let mut decoder = Decoder::new(&mut model);
+        for index in [2, 0, 0, 1] {
+            let outcome = decoder.run(&Request { index, ..base.clone() })?;
+            assert_eq!(outcome.tokens, answers[index as usize].tokens);
+            assert_eq!(outcome.log_probs, answers[index as usize].log_probs);
+            assert_eq!(outcome.log_probs.len(), outcome.tokens.len());
+            let reused = outcome.statistics.reused_tokens;
+            assert!(reused % CHUNK == 0 && (index == 2 || reused > 0));
+        }
+        Ok(())
     }
 }

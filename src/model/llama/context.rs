@@ -41,7 +41,7 @@ impl<'w> LlamaModel<'w> {
         let context_len = context_len.next_multiple_of(256);
         let sequences = options.sequences;
         let cells = context_len.checked_mul(sequences).and_then(|cells| u32::try_from(cells).ok());
-        let threads = options.threads.unwrap_or_else(physical_cores);
+        let threads = options.threads.unwrap_or_else(default_threads);
         let (Some(cells), 1..=256, 1..=512) = (cells.and_then(NonZeroU32::new), sequences, threads)
         else {
             let message = format!(
@@ -227,8 +227,10 @@ impl LlamaModel<'_> {
     }
 }
 
-/// Physical cores that this process may use; two threads on one core gain nothing here.
-fn physical_cores() -> usize {
+/// One thread per physical core that this process may use, but for one that is left to everything
+/// else: the threads wait for each other by spinning, and if one of them has to share its core, all
+/// of them are as slow as that one. Two threads on one core gain nothing.
+fn default_threads() -> usize {
     let logical = std::thread::available_parallelism().map_or(1, usize::from);
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |block: &str, name: &str| {
@@ -241,5 +243,6 @@ fn physical_cores() -> usize {
         .collect();
     cores.sort();
     cores.dedup();
-    if cores.is_empty() { logical } else { cores.len().min(logical) }
+    let physical = if cores.is_empty() { logical } else { cores.len().min(logical) };
+    physical.saturating_sub(1).max(1)
 }

@@ -43,10 +43,16 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How a model is loaded and run.
+///
+/// # Threads
+/// llama.cpp's threads meet after every operation, some hundred times per token, and wait for each
+/// other by spinning. Beside other work one of them is always missing: two threads on two busy
+/// cores took 1.5 s per token where one thread took a few hundredths. That is why one core is left
+/// free, and why llama.cpp is built without OpenMP, which makes it worse.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LlamaOptions {
-    /// Threads; by default one per physical core. Fewer are faster on a machine with other work:
-    /// they wait for each other by spinning.
+    /// Threads; by default one per physical core, less one (see below: they spin). On a machine
+    /// that is busy with other work a single thread is the fastest.
     pub threads: Option<usize>,
     /// Tokens a sequence can hold; by default 4096, or what the model was trained for if less.
     pub context_len: Option<usize>,
