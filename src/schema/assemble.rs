@@ -319,7 +319,7 @@ impl Compiler<'_> {
     }
 
     /// The strings in which the pattern at `at` (a string, or the key of a member) finds a match.
-    fn pattern(&mut self, at: At) -> Result<ExprId> {
+    pub fn pattern(&mut self, at: At) -> Result<ExprId> {
         if let Some(known) =
             self.patterns.iter().find(|known| self.json.text(known.0) == self.json.text(at))
         {

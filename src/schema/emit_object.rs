@@ -217,9 +217,9 @@ impl Compiler<'_> {
         let is = |name: &str| properties.iter().position(|property| property.name == name);
         match &self.options.reasoning_field {
             Some(name) => is(name),
-            None => {
-                properties.iter().position(|property| REASONING_FIELDS.contains(&property.name.as_str()))
-            }
+            None => properties
+                .iter()
+                .position(|property| REASONING_FIELDS.contains(&property.name.as_str())),
         }
     }
 }

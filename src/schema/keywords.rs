@@ -258,13 +258,19 @@ impl Compiler<'_> {
         self.resources.resolve(&mut self.json, at, self.options, &mut self.fuel)
     }
 
+    /// The schema that a reference means.
+    pub fn target(&mut self, at: At, keyword: Keyword, scope: ScopeId) -> Result<At> {
+        let target = self.resolve(at)?;
+        if keyword == Keyword::Ref {
+            return Ok(target);
+        }
+        let text = self.json.text(at);
+        Ok(self.resources.dynamic(text, target, scope, keyword == Keyword::RecursiveRef))
+    }
+
     /// The set that a reference means.
     pub fn reference(&mut self, at: At, keyword: Keyword, scope: ScopeId) -> Result<SetId> {
-        let mut target = self.resolve(at)?;
-        if keyword != Keyword::Ref {
-            let text = self.json.text(at);
-            target = self.resources.dynamic(text, target, scope, keyword == Keyword::RecursiveRef);
-        }
+        let target = self.target(at, keyword, scope)?;
         self.schema_set(target, scope)
     }
 
