@@ -1,19 +1,198 @@
 //! A compiled constraint: a grammar over a vocabulary, immutable, shared by threads.
-use crate::error::Result;
-use crate::grammar::Grammar;
+
+use std::fmt;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::error::{Error, Kind, Result, quote};
+use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
+use crate::limits::{Cancel, Fuel};
+use crate::machine::{Program, States};
+use crate::mask::{Tables, TokenSet};
 use crate::matcher::Matcher;
-use crate::vocab::Vocabulary;
+use crate::vocab::{TokenId, Vocabulary};
 
-/// Grammar x vocabulary. `Send + Sync`, cheap to clone.
+/// A grammar made ready for a vocabulary. `Send + Sync`; cloning it copies one pointer.
+///
+/// ```
+/// use constrain::{Constraint, schema, vocab::{Token, Vocabulary}};
+///
+/// // A vocabulary of single bytes and an end token.
+/// let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+/// tokens.push(Token::Special("<end>".into()));
+/// let vocabulary = Vocabulary::new(tokens, vec![256])?;
+///
+/// let grammar = schema::compile(r#"{"enum": ["yes", "no"]}"#, &schema::Options::default())?;
+/// let mut matcher = Constraint::new(&grammar, &vocabulary)?.matcher();
+/// matcher.accept_bytes(br#""n"#)?;
+/// assert!(matcher.mask()?.contains(u32::from(b'o')));
+/// assert!(!matcher.mask()?.contains(u32::from(b'e')));
+/// # Ok::<(), constrain::Error>(())
+/// ```
 #[derive(Clone)]
-pub struct Constraint {}
+pub struct Constraint(Arc<Inner>);
 
-#[allow(unused_variables)]
+struct Inner {
+    vocabulary: Vocabulary,
+    program: Program,
+    tables: Tables,
+    specials: Vec<TokenSet>,
+}
+
+/// What all constraints of a vocabulary share.
+struct Universe {
+    states: Arc<States>,
+    tables: Arc<Tables>,
+}
+
+impl Universe {
+    fn of(vocabulary: &Vocabulary) -> Arc<Universe> {
+        vocabulary.derived(|| {
+            let states = Arc::new(States::universal(vocabulary.trie().max_len()));
+            let tables = Arc::new(Tables::universal(vocabulary.shallow()));
+            Universe { states, tables }
+        })
+    }
+}
+
+/// How much a constraint holds in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Terminal states of this constraint.
+    pub states: u32,
+    /// Token tables of this constraint.
+    pub tables: u32,
+    /// Bytes of those tables' token sets.
+    pub table_bytes: usize,
+    /// Terminal states shared by all constraints of the vocabulary.
+    pub shared_states: u32,
+    /// Token tables shared by all constraints of the vocabulary.
+    pub shared_tables: u32,
+}
+
 impl Constraint {
-    /// Compiles `grammar` for `vocabulary`. Errors come now, never while generating.
-    pub fn new(grammar: &Grammar, vocabulary: &Vocabulary) -> Result<Self> { todo!() }
-    /// A matcher at the start.
-    pub fn matcher(&self) -> Matcher { todo!() }
+    /// Compiles `grammar` for `vocabulary`: checks now that it can be satisfied, and leaves the
+    /// token tables to the steps that first need them.
+    ///
+    /// # Errors
+    /// [`Kind::Unsatisfiable`] if nothing matches, [`Kind::TooComplex`] when a budget of the
+    /// grammar's [`crate::Limits`] is exceeded, [`Kind::BadGrammar`] for a special token that
+    /// the vocabulary does not have.
+    pub fn new(grammar: &Grammar, vocabulary: &Vocabulary) -> Result<Self> {
+        Self::compile(Arc::new(grammar.clone()), vocabulary, None)
+    }
+
+    /// The same as [`Constraint::new`] without copying the grammar, and able to be cancelled.
+    ///
+    /// # Errors
+    /// As [`Constraint::new`]; [`Kind::Cancelled`] once `cancel` is raised.
+    pub fn compile(
+        grammar: Arc<Grammar>,
+        vocabulary: &Vocabulary,
+        cancel: Option<Cancel>,
+    ) -> Result<Self> {
+        let universe = Universe::of(vocabulary);
+        let mut fuel = Fuel::new(grammar.limits.fuel);
+        if let Some(cancel) = cancel {
+            fuel = fuel.with_cancel(cancel);
+        }
+        let (specials, indices) = specials(&grammar, vocabulary)?;
+        let states = Arc::clone(&universe.states);
+        let program = Program::new(grammar, states, indices, &mut fuel)?;
+        let tables = Tables::local(Arc::clone(&universe.tables));
+        let vocabulary = vocabulary.clone();
+        Ok(Self(Arc::new(Inner { vocabulary, program, tables, specials })))
+    }
+
+    /// A matcher at the start of the output.
+    pub fn matcher(&self) -> Matcher {
+        Matcher::new(self.clone())
+    }
+
     /// The vocabulary.
-    pub fn vocabulary(&self) -> &Vocabulary { todo!() }
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.0.vocabulary
+    }
+
+    /// How much it holds in memory.
+    pub fn stats(&self) -> Stats {
+        let universe = Universe::of(self.vocabulary());
+        Stats {
+            states: self.program().states().len(),
+            tables: self.tables().len(),
+            table_bytes: self.tables().bytes(),
+            shared_states: universe.states.len(),
+            shared_tables: universe.tables.len(),
+        }
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.0.program
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.0.tables
+    }
+
+    pub(crate) fn specials(&self) -> &[TokenSet] {
+        &self.0.specials
+    }
+}
+
+impl fmt::Debug for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Constraint").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// The sets of special tokens that the grammar names, and which node names which.
+fn specials(
+    grammar: &Grammar,
+    vocabulary: &Vocabulary,
+) -> Result<(Vec<TokenSet>, HashMap<NodeId, u32>)> {
+    let (mut sets, mut indices) = (Vec::new(), HashMap::new());
+    for (id, node) in grammar.nodes() {
+        if let Node::Terminal(Terminal::Special(spec)) = node {
+            let ids = special_ids(spec, vocabulary)?;
+            indices.insert(id, sets.len() as u32);
+            sets.push(TokenSet::new(ids, vocabulary.len()));
+        }
+    }
+    Ok((sets, indices))
+}
+
+fn special_ids(spec: &SpecialSpec, vocabulary: &Vocabulary) -> Result<Vec<TokenId>> {
+    let missing = |what: String| {
+        Error::new(Kind::BadGrammar, format!("the vocabulary has no token {what}"))
+            .help("name a token of this model, see `constrain inspect --tokenizer`")
+    };
+    match spec {
+        SpecialSpec::Id(id) if (*id as usize) < vocabulary.len() => Ok(vec![*id]),
+        SpecialSpec::Id(id) => Err(missing(format!("{id}"))),
+        SpecialSpec::Named(name) => {
+            let text = || {
+                let mut texts = vocabulary.text_tokens();
+                texts.find(|(_, bytes)| *bytes == name.as_bytes()).map(|(id, _)| id)
+            };
+            match vocabulary.special(name).or_else(text) {
+                Some(id) => Ok(vec![id]),
+                None => Err(missing(quote(name))),
+            }
+        }
+        SpecialSpec::Not(specs) => {
+            let mut excluded = vocabulary.end_tokens().to_vec();
+            for spec in specs {
+                match spec {
+                    // One level: the negation of a negation does not occur in the syntaxes.
+                    SpecialSpec::Not(_) => return Err(missing("of a double negation".to_owned())),
+                    spec => excluded.extend(special_ids(spec, vocabulary)?),
+                }
+            }
+            excluded.sort_unstable();
+            let used = |&id: &TokenId| vocabulary.is_special(id) || vocabulary.bytes(id).is_some();
+            let ids = (0..vocabulary.len() as TokenId).filter(used);
+            Ok(ids.filter(|id| excluded.binary_search(id).is_err()).collect())
+        }
+    }
 }

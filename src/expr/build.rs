@@ -1,7 +1,7 @@
 //! Constructors of classes, concatenations, repetitions and complements, with normalisation.
+use super::ExprId;
 use super::class::{self, Range};
 use super::node::{Exprs, Life, Node, UNBOUNDED};
-use super::ExprId;
 
 impl Exprs {
     /// One code point out of `ranges` (any order, may overlap; surrogates are dropped).

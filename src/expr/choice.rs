@@ -3,9 +3,9 @@
 //! Two constructors of each: the public ones also do what costs more and needs doing once (words
 //! become one set; a finite set is filtered by what it is intersected with). Derivatives use the
 //! plain ones, [`Exprs::any_of`] and [`Exprs::all_of`].
+use super::ExprId;
 use super::class;
 use super::node::{Exprs, Life, Node, UNBOUNDED};
-use super::ExprId;
 use crate::limits::Fuel;
 
 /// A finite set with more strings than this is not filtered when it is intersected.
@@ -181,9 +181,8 @@ impl Exprs {
             return;
         }
         flat.retain(|&part| {
-            let bare = merged.iter().any(|&(item, tail, ..)| {
-                item == part && tail == ExprId::EPSILON
-            });
+            let bare =
+                merged.iter().any(|&(item, tail, ..)| item == part && tail == ExprId::EPSILON);
             !bare && self.counted_head(part).is_none()
         });
         for (item, tail, min, max) in merged {

@@ -10,8 +10,8 @@
 //!    to it is then known too; if there is none, all that was searched is empty;
 //! 4. a search that gets long, and has a window of lengths: the states of `X` alone as a graph,
 //!    and in it walks of exactly `m` steps, by squaring (`length.rs`).
-use super::node::{Exprs, Life, Node};
 use super::ExprId;
+use super::node::{Exprs, Life, Node};
 use crate::error::Result;
 use crate::limits::Fuel;
 use hashbrown::HashSet;

@@ -3,8 +3,8 @@
 //! [`Lengths`] is a set of numbers as a few arithmetic progressions: `([a-z]{4})*=?` has the
 //! lengths `0, 4, 8, ...` and `1, 5, 9, ...`. It is exact or not there at all: a set that needs more
 //! than a handful of progressions is not followed.
-use super::node::{Exprs, Node, UNBOUNDED};
 use super::ExprId;
+use super::node::{Exprs, Node, UNBOUNDED};
 use crate::error::Result;
 use crate::limits::Fuel;
 use hashbrown::HashMap;
@@ -57,7 +57,8 @@ impl Progression {
 
     /// `k` times, for a single `k`.
     fn times(self, k: u64) -> Option<Self> {
-        let last = if self.last == UNBOUNDED && k > 0 { UNBOUNDED } else { self.last.checked_mul(k)? };
+        let last =
+            if self.last == UNBOUNDED && k > 0 { UNBOUNDED } else { self.last.checked_mul(k)? };
         Some(Self::new(self.first.checked_mul(k)?, last, self.step))
     }
 }

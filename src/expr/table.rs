@@ -186,13 +186,7 @@ impl Exprs {
     }
 
     /// Appends the table of `first` with `second` put after each target.
-    fn then(
-        &mut self,
-        first: ExprId,
-        second: ExprId,
-        start: usize,
-        fuel: &mut Fuel,
-    ) -> Result<()> {
+    fn then(&mut self, first: ExprId, second: ExprId, start: usize, fuel: &mut Fuel) -> Result<()> {
         let Table { start: from, len, .. } = self.tables[first.0 as usize];
         let mut last = (ExprId::NEVER, ExprId::NEVER);
         for i in from as usize..(from + len) as usize {

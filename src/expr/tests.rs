@@ -403,7 +403,8 @@ fn repetitions_are_normalised() {
     assert_eq!(e.repeat(ExprId::NEVER, 0, None), ExprId::EPSILON);
     assert_eq!(e.repeat(ExprId::NEVER, 1, None), ExprId::NEVER);
     assert_eq!(e.repeat(ExprId::EPSILON, 5, None), ExprId::EPSILON);
-    let (two, three, five) = (e.repeat(a, 2, Some(2)), e.repeat(a, 3, Some(4)), e.repeat(a, 5, Some(6)));
+    let (two, three, five) =
+        (e.repeat(a, 2, Some(2)), e.repeat(a, 3, Some(4)), e.repeat(a, 5, Some(6)));
     assert_eq!(e.concat(&[two, three]), five);
     assert_eq!(e.concat(&[a, a]), two);
     let plus = e.repeat(a, 1, None);

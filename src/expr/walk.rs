@@ -126,11 +126,7 @@ impl Exprs {
     ///
     /// # Errors
     /// When the fuel or the arena is used up.
-    pub fn lengths(
-        &mut self,
-        expr: ExprId,
-        fuel: &mut Fuel,
-    ) -> Result<Option<(u64, Option<u64>)>> {
+    pub fn lengths(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<Option<(u64, Option<u64>)>> {
         if self.is_never(expr, fuel)? {
             return Ok(None);
         }
@@ -150,11 +146,7 @@ impl Exprs {
     }
 
     /// Lengths of a live expression by walking its live states.
-    fn lengths_by_states(
-        &mut self,
-        expr: ExprId,
-        fuel: &mut Fuel,
-    ) -> Result<(u64, Option<u64>)> {
+    fn lengths_by_states(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<(u64, Option<u64>)> {
         let mut numbers: HashMap<ExprId, usize> = HashMap::from_iter([(expr, 0)]);
         let mut states = vec![expr];
         let mut depths = vec![0u64];

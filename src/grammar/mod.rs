@@ -10,6 +10,14 @@ use decimal::Decimal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
+impl NodeId {
+    /// Position among the nodes of the grammar.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A piece of a grammar.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
@@ -157,7 +165,7 @@ pub enum PropertyOrder {
 }
 
 /// White space between the tokens of JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Whitespace {
     /// None.
     Compact,
@@ -184,7 +192,13 @@ pub struct Grammar {
 impl Grammar {
     /// An empty grammar whose root is [`Node::Never`].
     pub fn new(limits: Limits) -> Self {
-        Self { exprs: Exprs::new(), nodes: vec![Node::Never], root: NodeId(0), whitespace: Whitespace::default(), limits }
+        Self {
+            exprs: Exprs::new(),
+            nodes: vec![Node::Never],
+            root: NodeId(0),
+            whitespace: Whitespace::default(),
+            limits,
+        }
     }
     /// Adds a node.
     pub fn add(&mut self, node: Node) -> NodeId {
@@ -202,6 +216,18 @@ impl Grammar {
     /// The node behind an id.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
+    }
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+    /// Whether there are no nodes: never, the start is one.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+    /// All nodes with their ids.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i as u32), node))
     }
     /// The start node.
     pub fn root(&self) -> NodeId {

@@ -1,2 +1,28 @@
-//! (not written yet)
+//! The byte automaton of a grammar: terminal states, stacks, and configurations of both.
+//!
+//! ```text
+//! program   a grammar made ready: what is productive, how deep it nests
+//!   state     one terminal state and its move by one byte (UTF-8, JSON escapes)
+//!   states    all of them, interned, with memoised moves; universal ones shared
+//!   number    the automaton of a set of numbers
+//!   objects   which keys may come next        arrays   which items may come next
+//! run       configurations: threads of (state, stack), closed under completion
+//!   stack     frames on hash-consed stacks
+//! ```
+//!
+//! The machine knows no tokens: it runs on bytes. Everything in it that costs something is a
+//! function of interned ids and memoised.
+
+mod arrays;
+pub mod concurrent;
 pub mod number;
+mod objects;
+pub mod program;
+pub mod run;
+pub mod stack;
+pub mod state;
+pub mod states;
+
+pub use program::Program;
+pub use run::{Output, Sequence, Thread};
+pub use states::{StateId, States};

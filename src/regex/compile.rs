@@ -54,7 +54,12 @@ const DEPTH: usize = 250;
 const ENDING_DEPTH: usize = 16;
 
 /// The strings that hold a match of `root`.
-pub(super) fn search(exprs: &mut Exprs, ast: &Ast, root: NodeId, fuel: &mut Fuel) -> Result<ExprId> {
+pub(super) fn search(
+    exprs: &mut Exprs,
+    ast: &Ast,
+    root: NodeId,
+    fuel: &mut Fuel,
+) -> Result<ExprId> {
     let mut compiler = Compiler::new(exprs, ast, fuel)?;
     compiler.around(root, true)
 }
@@ -115,7 +120,15 @@ struct Compiler<'a> {
 
 impl<'a> Compiler<'a> {
     fn new(exprs: &'a mut Exprs, ast: &'a Ast, fuel: &'a mut Fuel) -> Result<Self> {
-        let mut compiler = Self { exprs, ast, fuel, plain: vec![], parts: vec![], endings: HashMap::new(), depth: 0 };
+        let mut compiler = Self {
+            exprs,
+            ast,
+            fuel,
+            plain: vec![],
+            parts: vec![],
+            endings: HashMap::new(),
+            depth: 0,
+        };
         compiler.partition()?;
         for id in ast.ids() {
             let expr = match ast.is_pure(id) {
@@ -232,7 +245,11 @@ impl<'a> Compiler<'a> {
         let rest = if anywhere { ExprId::ANY } else { ExprId::EPSILON };
         if self.ast.is_pure(root) {
             let expr = self.plain[root.index()];
-            return Ok(self.exprs.concat(&if anywhere { vec![rest, expr, rest] } else { vec![expr] }));
+            return Ok(self.exprs.concat(&if anywhere {
+                vec![rest, expr, rest]
+            } else {
+                vec![expr]
+            }));
         }
         let branches = match self.ast.node(root) {
             Node::Alt(items) => items.clone(),

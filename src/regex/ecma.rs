@@ -111,15 +111,7 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn new(chars: &'a [char], flags: Flags, groups: Groups, lenient: bool) -> Self {
         let bottom = Open { group: Group::Plain, branches: vec![], terms: vec![], outer: flags };
-        Self {
-            ast: Ast::default(),
-            chars,
-            at: 0,
-            flags,
-            groups,
-            lenient,
-            stack: vec![bottom],
-        }
+        Self { ast: Ast::default(), chars, at: 0, flags, groups, lenient, stack: vec![bottom] }
     }
 
     fn peek(&self) -> Option<char> {

@@ -25,9 +25,9 @@ use crate::limits::{Fuel, Limits};
 
 mod date;
 mod host;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 mod uri;
 
 /// A standard format.

@@ -67,12 +67,7 @@ pub fn pattern(
 ///
 /// # Errors
 /// As [`pattern`].
-pub fn whole(
-    exprs: &mut Exprs,
-    pattern: &str,
-    limits: &Limits,
-    fuel: &mut Fuel,
-) -> Result<ExprId> {
+pub fn whole(exprs: &mut Exprs, pattern: &str, limits: &Limits, fuel: &mut Fuel) -> Result<ExprId> {
     whole_with(exprs, pattern, Flags::default(), limits, fuel)
 }
 

@@ -59,7 +59,8 @@ fn explain(pattern: &str, error: &SyntaxError) -> Error {
     };
     let (before, rest) = pattern.split_at_checked(offset).unwrap_or((pattern, ""));
     let at = before.chars().count() + 1;
-    let message = format!("not a regular expression: {what}, at character {at}, before {}", quote(rest));
+    let message =
+        format!("not a regular expression: {what}, at character {at}, before {}", quote(rest));
     Error::new(Kind::BadRegex, message)
 }
 

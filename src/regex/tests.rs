@@ -110,9 +110,38 @@ fn annex_b_reads_what_the_flag_u_refuses() {
 #[test]
 fn errors_say_where_and_what_to_do() {
     for text in [
-        "(", ")", "(a", "a)", "*", "+a", "a**", "a++", "[", "[a", "[z-a]", r"\", "(?", "(?<a", "(?<1>)",
-        "{2}x", "^+", r"\b*", "a{5,2}", "a{99999999999999999999}", "(?i)a", "(?P<a>b)", r"^\A", r"a\Z",
-        r"\p{Foo}", r"\p{greek}", r"\pL", r"(?<=a)*", "[[[[", "(?#x)", r"\u{110000}\p{L", "(?ii:a)",
+        "(",
+        ")",
+        "(a",
+        "a)",
+        "*",
+        "+a",
+        "a**",
+        "a++",
+        "[",
+        "[a",
+        "[z-a]",
+        r"\",
+        "(?",
+        "(?<a",
+        "(?<1>)",
+        "{2}x",
+        "^+",
+        r"\b*",
+        "a{5,2}",
+        "a{99999999999999999999}",
+        "(?i)a",
+        "(?P<a>b)",
+        r"^\A",
+        r"a\Z",
+        r"\p{Foo}",
+        r"\p{greek}",
+        r"\pL",
+        r"(?<=a)*",
+        "[[[[",
+        "(?#x)",
+        r"\u{110000}\p{L",
+        "(?ii:a)",
     ] {
         assert_eq!(*error(text).kind(), Kind::BadRegex, "{text}");
     }
@@ -148,7 +177,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 
@@ -159,7 +189,8 @@ impl Random {
 
     /// A pattern; those with `look` have look-around too.
     fn pattern(&mut self, depth: u32, look: bool, out: &mut String) {
-        let atoms = ["a", "b", "-", ".", "[ab]", "[^a]", r"\w", r"\W", r"\s", "é", "^", "$", r"\b", r"\B"];
+        let atoms =
+            ["a", "b", "-", ".", "[ab]", "[^a]", r"\w", r"\W", r"\s", "é", "^", "$", r"\b", r"\B"];
         let looks = ["(?=", "(?!", "(?<=a", "(?<!b", "(?<=[^a-]", "(?<=^|b"];
         match self.below(if depth == 0 { 4 } else { 10 }) {
             0..=3 => out.push_str(atoms[self.below(atoms.len() as u64) as usize]),
@@ -260,7 +291,9 @@ fn plain_regexes_match_as_a_whole() {
     assert!(matches("ab|cd", none, "cd") && !matches("ab|cd", none, "abd"));
     assert!(matches(r"\d+", none, "٣4") && matches("(?i)k", none, "\u{212a}"));
     assert!(matches("a b # c", Flags { extended: true, ..none }, "ab"));
-    assert!(matches("a.b", Flags { dot_all: true, ..none }, "a\nb") && !matches("a.b", none, "a\nb"));
+    assert!(
+        matches("a.b", Flags { dot_all: true, ..none }, "a\nb") && !matches("a.b", none, "a\nb")
+    );
     assert!(matches("(?!if)[a-z]+", none, "x") && !matches("(?!if$)[a-z]+", none, "if"));
     assert!(matches(r#""(?:[^"\\]|\\.)*""#, none, r#""a\"b""#));
     for text in ["(", "a**(", "[z-a]", r"(?-u:\xff)", r"\1", "(?P=x)"] {
@@ -275,24 +308,54 @@ fn on_small_stack(work: impl FnOnce() + Send + 'static) {
 
 #[test]
 fn hostile_patterns_end_with_an_answer() {
-    let nest = |open: &str, inner: &str, close: &str, n: usize| {
-        open.repeat(n) + inner + &close.repeat(n)
-    };
+    let nest =
+        |open: &str, inner: &str, close: &str, n: usize| open.repeat(n) + inner + &close.repeat(n);
     let ladder = (1..=120).map(|n| "a".repeat(n)).collect::<Vec<_>>().join("|");
     let patterns = vec![
-        "(a+)+b".to_owned(), "(a|a)*b".into(), "^(a|a)*$".into(), "(a{1000}){1000}".into(),
-        "a{10}{10}".into(), "(((((a{10}){10}){10}){10}){10}){10}".into(), "[ab]*a[ab]{13}".into(),
-        "(a|b)*a(a|b){25}".into(), ".*a.{30}b".into(), r"\p{L}{1000}".into(),
-        r"(\w{100}){100}".into(), r"\p{L}\p{N}\p{P}".repeat(300), "(){4294967295}".into(),
-        "(a?){10000}".into(), "(a*)*".into(), "(|a)*".into(), "(".repeat(8_000), nest("(", "", ")", 4_000),
-        nest("(", "a", ")*", 250), nest("(?=", "a", ")", 250), nest("(?:^|", "a", ")*", 250),
-        nest("(?!(?=", "a", "))", 20), nest("(?:b|", "^", ")+", 240), "(?=".repeat(500), format!("a{}", "+".repeat(5_000)),
-        "[[[[".into(), r"\".into(), r"\b".repeat(1_000), r"(?:\b\w)*".into(), r"(?:\b{0}a)".into(),
-        "[z-a]".into(), r"[^\x00-\u{10FFFF}]".into(), format!("(?i:{})", "k".repeat(2_000)),
-        ".*".repeat(500) + "z", ladder, "(?:^a){1000}".into(), "(?:(?:^a){1000}){1000}".into(),
-        "(?:(?:(?:a|b$){1,999}){1,999}){1,999}".into(), "(?:a*$|b*^)*".repeat(50),
-        format!("[{}]", r"\p{L}\w".repeat(900)), "(?<=a)".repeat(1_000), "(?<=ab)".repeat(800),
-        "a?".repeat(3_000) + "^", "(?:a|".repeat(240) + "^" + &")".repeat(240),
+        "(a+)+b".to_owned(),
+        "(a|a)*b".into(),
+        "^(a|a)*$".into(),
+        "(a{1000}){1000}".into(),
+        "a{10}{10}".into(),
+        "(((((a{10}){10}){10}){10}){10}){10}".into(),
+        "[ab]*a[ab]{13}".into(),
+        "(a|b)*a(a|b){25}".into(),
+        ".*a.{30}b".into(),
+        r"\p{L}{1000}".into(),
+        r"(\w{100}){100}".into(),
+        r"\p{L}\p{N}\p{P}".repeat(300),
+        "(){4294967295}".into(),
+        "(a?){10000}".into(),
+        "(a*)*".into(),
+        "(|a)*".into(),
+        "(".repeat(8_000),
+        nest("(", "", ")", 4_000),
+        nest("(", "a", ")*", 250),
+        nest("(?=", "a", ")", 250),
+        nest("(?:^|", "a", ")*", 250),
+        nest("(?!(?=", "a", "))", 20),
+        nest("(?:b|", "^", ")+", 240),
+        "(?=".repeat(500),
+        format!("a{}", "+".repeat(5_000)),
+        "[[[[".into(),
+        r"\".into(),
+        r"\b".repeat(1_000),
+        r"(?:\b\w)*".into(),
+        r"(?:\b{0}a)".into(),
+        "[z-a]".into(),
+        r"[^\x00-\u{10FFFF}]".into(),
+        format!("(?i:{})", "k".repeat(2_000)),
+        ".*".repeat(500) + "z",
+        ladder,
+        "(?:^a){1000}".into(),
+        "(?:(?:^a){1000}){1000}".into(),
+        "(?:(?:(?:a|b$){1,999}){1,999}){1,999}".into(),
+        "(?:a*$|b*^)*".repeat(50),
+        format!("[{}]", r"\p{L}\w".repeat(900)),
+        "(?<=a)".repeat(1_000),
+        "(?<=ab)".repeat(800),
+        "a?".repeat(3_000) + "^",
+        "(?:a|".repeat(240) + "^" + &")".repeat(240),
     ];
     on_small_stack(move || {
         for text in patterns {

@@ -205,6 +205,13 @@ impl Vocabulary {
         &self.0.tables.trie
     }
 
+    /// The same vocabulary without what was derived from it, so that what is derived can hold it.
+    pub(crate) fn shallow(&self) -> Self {
+        let Inner { tables, len, end, hash, .. } = &*self.0;
+        let (tables, end) = (Arc::clone(tables), end.clone());
+        Self(Arc::new(Inner { tables, len: *len, end, hash: *hash, derived: OnceLock::new() }))
+    }
+
     /// Tables that a later layer derives once per vocabulary.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let any = self.0.derived.get_or_init(|| Arc::new(make()));

@@ -31,8 +31,8 @@ impl Parser<'_> {
     /// One atom, or a range of atoms.
     fn class_item(&mut self, ranges: &mut Vec<ClassUnicodeRange>) -> Result<()> {
         let first = self.class_atom()?;
-        let is_range = self.peek() == Some('-')
-            && self.chars.get(self.at + 1).is_some_and(|c| *c != ']');
+        let is_range =
+            self.peek() == Some('-') && self.chars.get(self.at + 1).is_some_and(|c| *c != ']');
         if !is_range {
             add(ranges, &first);
             return Ok(());

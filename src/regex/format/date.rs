@@ -19,8 +19,7 @@ pub(super) fn date(exprs: &mut Exprs) -> ExprId {
 }
 
 pub(super) fn time(exprs: &mut Exprs) -> ExprId {
-    let usual =
-        format!("{HOUR}:{MINUTE}:{MINUTE}{FRACTION}(?:[Zz]|[+-]{HOUR}:{MINUTE})");
+    let usual = format!("{HOUR}:{MINUTE}:{MINUTE}{FRACTION}(?:[Zz]|[+-]{HOUR}:{MINUTE})");
     let usual = regex(exprs, &usual);
     let leap = leap_second(exprs);
     exprs.or(&[usual, leap])
@@ -35,9 +34,8 @@ fn leap_second(exprs: &mut Exprs) -> ExprId {
         for minute in [14, 29, 44, 59] {
             let ahead = (hour * 60 + minute + 1) % (24 * 60);
             let behind = (24 * 60 - ahead) % (24 * 60);
-            let offset = |sign: char, minutes: i32| {
-                format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
-            };
+            let offset =
+                |sign: char, minutes: i32| format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60);
             let mut zones = vec![offset('+', ahead), offset('-', behind)];
             if ahead == 0 {
                 zones.extend(["Z".to_owned(), "z".to_owned()]);

@@ -42,17 +42,65 @@ const HOSTNAME_MAX: u64 = 253;
 
 /// Labels in Punycode: the top-level domains of countries and territories in other scripts.
 const A_LABELS: &[&str] = &[
-    "xn--2scrj9c", "xn--3e0b707e", "xn--3hcrj9c", "xn--45br5cyl", "xn--45brj9c", "xn--54b7fta0cc",
-    "xn--80ao21a", "xn--90a3ac", "xn--90ae", "xn--90ais", "xn--clchc0ea0b2g2a9gcd", "xn--d1alf",
-    "xn--e1a4c", "xn--fiqs8s", "xn--fiqz9s", "xn--fpcrj9c3d", "xn--fzc2c9e2c", "xn--gecrj9c",
-    "xn--h2breg3eve", "xn--h2brj9c", "xn--h2brj9c8c", "xn--j1amh", "xn--j6w193g", "xn--kprw13d",
-    "xn--kpry57d", "xn--l1acc", "xn--lgbbat1ad8j", "xn--mgb9awbf", "xn--mgba3a4f16a",
-    "xn--mgbaam7a8h", "xn--mgbah1a3hjkrd", "xn--mgbai9azgqp6j", "xn--mgbayh7gpa", "xn--mgbbh1a",
-    "xn--mgbbh1a71e", "xn--mgbc0a9azcg", "xn--mgbcpq6gpa1a", "xn--mgberp4a5d4ar", "xn--mgbgu82a",
-    "xn--mgbpl2fh", "xn--mgbtx2b", "xn--mgbx4cd0ab", "xn--mix891f", "xn--node", "xn--o3cw4h",
-    "xn--ogbpf8fl", "xn--p1ai", "xn--pgbs0dh", "xn--qxa6a", "xn--qxam", "xn--rvc1e0am3e",
-    "xn--s9brj9c", "xn--wgbh1c", "xn--wgbl6a", "xn--xkc2al3hye2a", "xn--xkc2dl3a5ee0h",
-    "xn--y9a3aq", "xn--yfro4i67o", "xn--ygbi2ammx",
+    "xn--2scrj9c",
+    "xn--3e0b707e",
+    "xn--3hcrj9c",
+    "xn--45br5cyl",
+    "xn--45brj9c",
+    "xn--54b7fta0cc",
+    "xn--80ao21a",
+    "xn--90a3ac",
+    "xn--90ae",
+    "xn--90ais",
+    "xn--clchc0ea0b2g2a9gcd",
+    "xn--d1alf",
+    "xn--e1a4c",
+    "xn--fiqs8s",
+    "xn--fiqz9s",
+    "xn--fpcrj9c3d",
+    "xn--fzc2c9e2c",
+    "xn--gecrj9c",
+    "xn--h2breg3eve",
+    "xn--h2brj9c",
+    "xn--h2brj9c8c",
+    "xn--j1amh",
+    "xn--j6w193g",
+    "xn--kprw13d",
+    "xn--kpry57d",
+    "xn--l1acc",
+    "xn--lgbbat1ad8j",
+    "xn--mgb9awbf",
+    "xn--mgba3a4f16a",
+    "xn--mgbaam7a8h",
+    "xn--mgbah1a3hjkrd",
+    "xn--mgbai9azgqp6j",
+    "xn--mgbayh7gpa",
+    "xn--mgbbh1a",
+    "xn--mgbbh1a71e",
+    "xn--mgbc0a9azcg",
+    "xn--mgbcpq6gpa1a",
+    "xn--mgberp4a5d4ar",
+    "xn--mgbgu82a",
+    "xn--mgbpl2fh",
+    "xn--mgbtx2b",
+    "xn--mgbx4cd0ab",
+    "xn--mix891f",
+    "xn--node",
+    "xn--o3cw4h",
+    "xn--ogbpf8fl",
+    "xn--p1ai",
+    "xn--pgbs0dh",
+    "xn--qxa6a",
+    "xn--qxam",
+    "xn--rvc1e0am3e",
+    "xn--s9brj9c",
+    "xn--wgbh1c",
+    "xn--wgbl6a",
+    "xn--xkc2al3hye2a",
+    "xn--xkc2dl3a5ee0h",
+    "xn--y9a3aq",
+    "xn--yfro4i67o",
+    "xn--ygbi2ammx",
 ];
 
 pub(super) fn hostname(exprs: &mut Exprs) -> ExprId {
@@ -193,9 +241,8 @@ fn short_label(exprs: &mut Exprs, text: &str, max: u64) -> ExprId {
 fn right_to_left(exprs: &mut Exprs, stop: ExprId) -> ExprId {
     let hebrew = "[א-ת][׳״]?(?:(?:[א-ת][׳״]?|[0-9-])*(?:[א-ת][׳״]?|[0-9]))?";
     let letter = "[ء-ؿف-يٱ-ٴٹ-ۓەۺ-ۼ۽۾]";
-    let arabic = ["0-9", "٠-٩", "۰-۹"].map(|digits| {
-        format!("{letter}(?:(?:{letter}|[{digits}-])*(?:{letter}|[{digits}]))?")
-    });
+    let arabic = ["0-9", "٠-٩", "۰-۹"]
+        .map(|digits| format!("{letter}(?:(?:{letter}|[{digits}-])*(?:{letter}|[{digits}]))?"));
     let ascii = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?";
     let text = format!("{ascii}|{hebrew}|{}", arabic.join("|"));
     let label = short_label(exprs, &text, 11);

@@ -22,7 +22,8 @@ impl Formats {
 }
 
 fn judge(format: Format) -> jsonschema::Validator {
-    let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "format": format.name()});
+    let schema =
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "format": format.name()});
     jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
 }
 
@@ -43,8 +44,21 @@ fn dates_are_days_of_the_calendar() {
     check(
         Format::Date,
         &["2024-02-29", "2000-02-29", "0000-02-29", "1999-12-31", "0400-02-29", "2023-02-28"],
-        &["2023-02-29", "1900-02-29", "2100-02-29", "2024-02-30", "2024-04-31", "2024-00-01", "2024-1-01",
-          "2024-13-01", "2024-01-32", "02024-01-01", "2024-01-01 ", "٢٠٢٤-01-01", ""],
+        &[
+            "2023-02-29",
+            "1900-02-29",
+            "2100-02-29",
+            "2024-02-30",
+            "2024-04-31",
+            "2024-00-01",
+            "2024-1-01",
+            "2024-13-01",
+            "2024-01-32",
+            "02024-01-01",
+            "2024-01-01 ",
+            "٢٠٢٤-01-01",
+            "",
+        ],
     );
 }
 
@@ -54,7 +68,9 @@ fn every_day_of_four_centuries_is_judged_right() {
     let date = Format::Date.expr(&mut formats.exprs);
     for year in (1896..2107).chain([0, 4, 100, 400, 9999]) {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        for (month, days) in (1..).zip([31, 28 + i32::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]) {
+        for (month, days) in
+            (1..).zip([31, 28 + i32::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+        {
             for day in [0, 1, 9, 10, 19, 20, 28, 29, 30, 31, 32] {
                 let text = format!("{year:04}-{month:02}-{day:02}");
                 let found = formats.exprs.matches(date, &text, &mut formats.fuel).unwrap();
@@ -68,11 +84,36 @@ fn every_day_of_four_centuries_is_judged_right() {
 fn times_have_offsets_and_leap_seconds() {
     check(
         Format::Time,
-        &["00:00:00Z", "23:59:59.123z", "12:00:00+23:59", "12:00:00-00:00", "23:59:60Z", "23:59:60.5z",
-          "01:29:60+01:30", "23:29:60+23:30", "15:59:60-08:00", "00:29:60-23:30", "23:59:60+00:00",
-          "23:59:60-00:00", "05:44:60+05:45"],
-        &["24:00:00Z", "12:60:00Z", "12:00:60Z", "12:00:00", "12:00Z", "12:00:00.Z", "12:00:00+24:00",
-          "22:59:60Z", "23:59:61Z", "23:59:60+01:00", "00:59:60-01:00", "12:00:00,5Z", "12:00:00+0100"],
+        &[
+            "00:00:00Z",
+            "23:59:59.123z",
+            "12:00:00+23:59",
+            "12:00:00-00:00",
+            "23:59:60Z",
+            "23:59:60.5z",
+            "01:29:60+01:30",
+            "23:29:60+23:30",
+            "15:59:60-08:00",
+            "00:29:60-23:30",
+            "23:59:60+00:00",
+            "23:59:60-00:00",
+            "05:44:60+05:45",
+        ],
+        &[
+            "24:00:00Z",
+            "12:60:00Z",
+            "12:00:60Z",
+            "12:00:00",
+            "12:00Z",
+            "12:00:00.Z",
+            "12:00:00+24:00",
+            "22:59:60Z",
+            "23:59:61Z",
+            "23:59:60+01:00",
+            "00:59:60-01:00",
+            "12:00:00,5Z",
+            "12:00:00+0100",
+        ],
     );
     check(
         Format::DateTime,
@@ -82,7 +123,10 @@ fn times_have_offsets_and_leap_seconds() {
     check(
         Format::Duration,
         &["P1D", "P4DT12H30M5S", "PT0S", "P1Y2M3D", "P3W", "PT1M", "P1Y", "PT1H2M", "P1Y1M"],
-        &["P", "PT", "P1", "P1DT", "P1Y1D", "PT1H1S", "P1WT1H", "P1D1Y", "p1D", "PT1D", "P1.5D", "P-1D", "1D"],
+        &[
+            "P", "PT", "P1", "P1DT", "P1Y1D", "PT1H1S", "P1WT1H", "P1D1Y", "p1D", "PT1D", "P1.5D",
+            "P-1D", "1D",
+        ],
     );
 }
 
@@ -95,23 +139,97 @@ fn addresses_and_names() {
     );
     check(
         Format::Ipv6,
-        &["::", "::1", "1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", "1::3:4:5:6:7:8",
-          "::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "1::1.2.3.4", "fe80::aBcD", "1:2:3::6:7:8"],
-        &[":", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "12345::", "1:2:3:4:5:6:7:1.2.3.4",
-          "::1.2.3", "::1.2.3.256", "fe80::1%eth0", "::g", "[::1]", ":1:2:3:4:5:6:7", "1.2.3.4"],
+        &[
+            "::",
+            "::1",
+            "1::",
+            "1:2:3:4:5:6:7:8",
+            "1:2:3:4:5:6:7::",
+            "::2:3:4:5:6:7:8",
+            "1::3:4:5:6:7:8",
+            "::ffff:1.2.3.4",
+            "1:2:3:4:5:6:1.2.3.4",
+            "1::1.2.3.4",
+            "fe80::aBcD",
+            "1:2:3::6:7:8",
+        ],
+        &[
+            ":",
+            ":::",
+            "1::2::3",
+            "1:2:3:4:5:6:7",
+            "1:2:3:4:5:6:7:8:9",
+            "12345::",
+            "1:2:3:4:5:6:7:1.2.3.4",
+            "::1.2.3",
+            "::1.2.3.256",
+            "fe80::1%eth0",
+            "::g",
+            "[::1]",
+            ":1:2:3:4:5:6:7",
+            "1.2.3.4",
+        ],
     );
     check(
         Format::Hostname,
-        &["a", "a-b.c", "1host", "a--b.com", "xn--p1ai", &"a".repeat(63), &format!("{}a", "a.".repeat(126))],
-        &["", ".", "a.", ".a", "-a", "a-", "a_b", &"a".repeat(64), &"a.".repeat(127), &"a.b".repeat(90),
-          "ab--c", "xn--X", "é", "a..b", "a\n"],
+        &[
+            "a",
+            "a-b.c",
+            "1host",
+            "a--b.com",
+            "xn--p1ai",
+            &"a".repeat(63),
+            &format!("{}a", "a.".repeat(126)),
+        ],
+        &[
+            "",
+            ".",
+            "a.",
+            ".a",
+            "-a",
+            "a-",
+            "a_b",
+            &"a".repeat(64),
+            &"a.".repeat(127),
+            &"a.b".repeat(90),
+            "ab--c",
+            "xn--X",
+            "é",
+            "a..b",
+            "a\n",
+        ],
     );
     check(
         Format::Email,
-        &["a@b", "joe.bloggs@example.com", "\"joe bloggs\"@example.com", "\"a\\\"b@c\"@d.e", "~!#$%&'*+-/=?^_`{|}@x",
-          "a@[127.0.0.1]", "a@[IPv6:::1]", "a@[IPv6:1:2:3:4:5:6:7:8]", &format!("{}@b", "a".repeat(64))],
-        &["a", "@b", "a@", ".a@b", "a.@b", "a..b@c", "a b@c", "a@b@c", "a@[127.0.0.300]", "a@-b", "é@b", "a@é",
-          "\"a\"b@c", "\"\n\"@c", "a <b@c>", &format!("{}@b", "a".repeat(65))],
+        &[
+            "a@b",
+            "joe.bloggs@example.com",
+            "\"joe bloggs\"@example.com",
+            "\"a\\\"b@c\"@d.e",
+            "~!#$%&'*+-/=?^_`{|}@x",
+            "a@[127.0.0.1]",
+            "a@[IPv6:::1]",
+            "a@[IPv6:1:2:3:4:5:6:7:8]",
+            &format!("{}@b", "a".repeat(64)),
+        ],
+        &[
+            "a",
+            "@b",
+            "a@",
+            ".a@b",
+            "a.@b",
+            "a..b@c",
+            "a b@c",
+            "a@b@c",
+            "a@[127.0.0.300]",
+            "a@-b",
+            "é@b",
+            "a@é",
+            "\"a\"b@c",
+            "\"\n\"@c",
+            "a <b@c>",
+            &format!("{}@b", "a".repeat(65)),
+        ],
     );
 }
 
@@ -149,19 +267,50 @@ fn international_names() {
 #[test]
 fn identifiers_of_resources() {
     let both = [
-        "http://user:pw@example.com:8080/a/b;c?q=1&r=/?#f?/", "urn:isbn:0451450523", "mailto:a@b", "file:///etc",
-        "http://[::1]:80/", "http://[v1.a:b]", "a:", "a:?", "http://", "http://a%20b/%C3%A9", "http://1.2.3.4:",
-        "ldap://[2001:db8::7]/c=GB?objectClass?one", "x:/a//b",
+        "http://user:pw@example.com:8080/a/b;c?q=1&r=/?#f?/",
+        "urn:isbn:0451450523",
+        "mailto:a@b",
+        "file:///etc",
+        "http://[::1]:80/",
+        "http://[v1.a:b]",
+        "a:",
+        "a:?",
+        "http://",
+        "http://a%20b/%C3%A9",
+        "http://1.2.3.4:",
+        "ldap://[2001:db8::7]/c=GB?objectClass?one",
+        "x:/a//b",
     ];
     check(
         Format::Uri,
         &both,
-        &["", "//a", "/a", "a", "1a:", "http://a b", "http://é", "http://a/%2", "http://[::1", "http://[:::1]",
-          "http://a:b", "http://a/[", "a:#b#c", "http://a@b@c", "a:\\", "http://a/{x}", "http://[1.2.3.4]"],
+        &[
+            "",
+            "//a",
+            "/a",
+            "a",
+            "1a:",
+            "http://a b",
+            "http://é",
+            "http://a/%2",
+            "http://[::1",
+            "http://[:::1]",
+            "http://a:b",
+            "http://a/[",
+            "a:#b#c",
+            "http://a@b@c",
+            "a:\\",
+            "http://a/{x}",
+            "http://[1.2.3.4]",
+        ],
     );
     check(
         Format::UriReference,
-        &[&both[..], &["", "/", "//a/b", "a/b:c", "?", "#", "../x", "./a:b", "a@b", "//", "/a//b", "%41"]].concat(),
+        &[
+            &both[..],
+            &["", "/", "//a/b", "a/b:c", "?", "#", "../x", "./a:b", "a@b", "//", "/a//b", "%41"],
+        ]
+        .concat(),
         &["a b", "1a:b", ":a", "//a:b", "é", "#a#b", "\\", "^"],
     );
     check(
@@ -173,7 +322,23 @@ fn identifiers_of_resources() {
     check(
         Format::UriTemplate,
         &["", "a/{b}", "{?x,y*}", "{+a:30}", "{/a.b,c%20}", "é{x}", "%41", "{a}{b}", "x?y=[z]"],
-        &["{", "}", "{}", "{a", "{a}}", "{a,}", "{a:0}", "{a:12345}", "{a b}", "%4", "a b", "<", "{a..b}", "{-a}", "{é}"],
+        &[
+            "{",
+            "}",
+            "{}",
+            "{a",
+            "{a}}",
+            "{a,}",
+            "{a:0}",
+            "{a:12345}",
+            "{a b}",
+            "%4",
+            "a b",
+            "<",
+            "{a..b}",
+            "{-a}",
+            "{é}",
+        ],
     );
 }
 
@@ -182,7 +347,12 @@ fn identifiers_and_pointers() {
     check(
         Format::Uuid,
         &["2EB8AA08-aa98-11ea-B4AA-73B441D16380", "00000000-0000-0000-0000-000000000000"],
-        &["2eb8aa08aa9811eab4aa73b441d16380", "2eb8aa08-aa98-11ea-b4aa73b441d16380", "", "g0000000-0000-0000-0000-000000000000"],
+        &[
+            "2eb8aa08aa9811eab4aa73b441d16380",
+            "2eb8aa08-aa98-11ea-b4aa73b441d16380",
+            "",
+            "g0000000-0000-0000-0000-000000000000",
+        ],
     );
     check(
         Format::JsonPointer,
@@ -200,9 +370,30 @@ fn identifiers_and_pointers() {
 fn regexes_as_texts() {
     check(
         Format::Regex,
-        &["", "a", "^a|b$", "([abc])+\\s+$", "[a-z-]", "[^-\\d]", "(?:a{2,3}?)*", "((((a))))", "\\u0041", "a||b",
-          "(?=a)(?<!b)c", "[0-9A-Fa-f]{8}", "\\/", "é\n", "[]", "a{10,}", "\\p{L}"][..16].as_ref(),
-        &["(", "a)", "[a", "*", "a**", "a{3,2}", "[z-a]", "\\", "{1}", "\\z", "(?P<a>b)", "(?=a)*", "^*", "a{", "]"],
+        &[
+            "",
+            "a",
+            "^a|b$",
+            "([abc])+\\s+$",
+            "[a-z-]",
+            "[^-\\d]",
+            "(?:a{2,3}?)*",
+            "((((a))))",
+            "\\u0041",
+            "a||b",
+            "(?=a)(?<!b)c",
+            "[0-9A-Fa-f]{8}",
+            "\\/",
+            "é\n",
+            "[]",
+            "a{10,}",
+            "\\p{L}",
+        ][..16]
+            .as_ref(),
+        &[
+            "(", "a)", "[a", "*", "a**", "a{3,2}", "[z-a]", "\\", "{1}", "\\z", "(?P<a>b)",
+            "(?=a)*", "^*", "a{", "]",
+        ],
     );
 }
 
@@ -215,13 +406,17 @@ fn what_a_format_generates_is_valid() {
         let judge = judge(format);
         let mut seed = 7_u64;
         let mut below = |n: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % n
         };
         for _ in 0..300 {
             let mut state = expr;
             let mut text = String::new();
-            while !(formats.exprs.nullable(state) && (text.len() > 60 || below(8) == 0)) && text.len() < 700 {
+            while !(formats.exprs.nullable(state) && (text.len() > 60 || below(8) == 0))
+                && text.len() < 700
+            {
                 let runs = formats.exprs.transitions(state, &mut formats.fuel).unwrap();
                 if runs.is_empty() {
                     break;
@@ -240,10 +435,8 @@ fn what_a_format_generates_is_valid() {
 }
 
 fn shared() -> PathBuf {
-    std::env::var_os("CONSTRAIN_SHARED").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"),
-        PathBuf::from,
-    )
+    std::env::var_os("CONSTRAIN_SHARED")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from)
 }
 
 /// Whether the suite accepts a string that a narrowing leaves out: A-labels, names of mixed writing
@@ -269,7 +462,11 @@ fn the_official_suite_agrees() {
             let path = root.join(draft).join(format!("optional/format/{}.json", format.name()));
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             let groups: Value = serde_json::from_str(&text).unwrap();
-            let tests = groups.as_array().unwrap().iter().filter(|group| group["schema"]["format"] == format.name());
+            let tests = groups
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter(|group| group["schema"]["format"] == format.name());
             for test in tests.flat_map(|group| group["tests"].as_array().unwrap()) {
                 let Some(text) = test["data"].as_str() else { continue };
                 let found = formats.matches(format, text);

@@ -49,7 +49,8 @@ fn branches(exprs: &mut Exprs, term: ExprId, bar: ExprId) -> ExprId {
 
 /// One code point: itself, escaped, or a class.
 fn atom() -> String {
-    let escape = r"\\(?:[dDwWsSfnrtv]|[$^\\.*+?()\[\]{}|/]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})";
+    let escape =
+        r"\\(?:[dDwWsSfnrtv]|[$^\\.*+?()\[\]{}|/]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})";
     let item = format!(r"(?s:[^\\\]\-^\[]|{escape})");
     let class = format!(r"\[\^?-?(?:{item}|{})*-?\]", ranges());
     format!(r"(?s:[^$^\\.*+?()\[\]{{}}|]|\.|{escape}|{class})")

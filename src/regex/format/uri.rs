@@ -49,7 +49,8 @@ fn rules(charset: Charset) -> Rules {
     };
     let name = format!("{UNRESERVED}{SUB_DELIMS}{unicode}");
     let one_of = |more: &str| format!("(?:[{name}{more}]|{PERCENT})");
-    let (segment_char, query, fragment) = (one_of(":@"), one_of(&format!(":@/?{private}")), one_of(":@/?"));
+    let (segment_char, query, fragment) =
+        (one_of(":@"), one_of(&format!(":@/?{private}")), one_of(":@/?"));
     let path = format!("(?:/{segment_char}*)*");
     let future = format!("[Vv][0-9A-Fa-f]+\\.[{UNRESERVED}{SUB_DELIMS}:]+");
     let literal = format!(r"\[(?:{}|{future})\]", host::ipv6(1));

@@ -1,0 +1,516 @@
+//! Running a program: threads, their closure, and steps by one byte.
+//!
+//! A configuration is a list of [`Thread`]s: pairs of a terminal state and a stack. It is *closed
+//! under completion*: where a terminal may end, the threads of what may follow are in the list
+//! too, so a byte never has to look ahead. The end of the document is the thread [`Thread::END`].
+//!
+//! Worked example: after `[1` for an array of integers the threads are *digits of a number* (on
+//! top of the array's frame) and, since the number may end here, *comma* and *closing bracket*.
+//! Byte `2` keeps the first and kills the others; byte `,` kills all but *comma*, which may end
+//! at once, so the thread *start of a number* joins it.
+//!
+//! Invariants: no thread is dead; every thread can be completed (the program offers nothing that
+//! cannot); threads with equal states are one thread, whose stack is the union.
+//!
+//! Cost of a step: one table look-up per thread, plus the closure where a terminal ends.
+
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+
+use super::arrays::ArrayView;
+use super::objects::Choice;
+use super::program::Program;
+use super::stack::{Frame, Phase, SeenId, StackId, Stacks, Step};
+use super::states::{Excess, Punct, Start, StateId};
+use crate::expr::LiteralId;
+use crate::grammar::{ItemClass, Node, NodeId};
+
+/// A terminal state and what comes after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Thread {
+    /// The state of the terminal; dead only in [`Thread::END`].
+    pub state: StateId,
+    /// Length bounds beyond the state.
+    pub excess: Excess,
+    /// What comes after the terminal.
+    pub stack: StackId,
+}
+
+impl Thread {
+    /// The document may end here.
+    pub const END: Thread =
+        Thread { state: StateId::DEAD, excess: Excess::NONE, stack: StackId::BOTTOM };
+}
+
+/// What a step can know of the output.
+#[derive(Debug, Clone, Copy)]
+pub enum Output<'a> {
+    /// All bytes of it, those of the step included.
+    Known(&'a [u8]),
+    /// Only that it goes on: a token is being tried.
+    Unknown,
+}
+
+/// Offset of a key whose start is not known.
+const NOWHERE: u32 = u32::MAX;
+
+/// What one sequence has learnt: its stacks, and the choices of its objects.
+#[derive(Debug, Clone, Default)]
+pub struct Sequence {
+    pub(crate) stacks: Stacks,
+    choices: HashMap<(NodeId, SeenId, u8), Arc<Choice>>,
+    work: Vec<Work>,
+    visited: HashSet<(NodeId, StackId, u64)>,
+}
+
+/// A task of the closure.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    /// Start a node, with this after it.
+    Enter { node: NodeId, stack: StackId, depth: u8 },
+    /// Something is complete (perhaps a literal): go on with what is on the stack.
+    Return { stack: StackId, literal: Option<LiteralId> },
+}
+
+impl Sequence {
+    /// A sequence that has seen nothing.
+    pub fn new() -> Self {
+        Self { stacks: Stacks::new(), ..Self::default() }
+    }
+
+    /// The configuration before the first byte.
+    pub fn begin(&mut self, program: &Program, out: &mut Vec<Thread>) {
+        out.clear();
+        let stack = StackId::BOTTOM;
+        self.work.push(Work::Enter { node: program.grammar().root(), stack, depth: 0 });
+        self.close(program, Output::Known(&[]), out);
+        self.merge(out);
+    }
+
+    /// The configuration after one more byte; empty if the byte is not allowed. With a known
+    /// output, its last byte is `byte`.
+    pub fn step(
+        &mut self,
+        program: &Program,
+        from: &[Thread],
+        byte: u8,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+    ) {
+        out.clear();
+        let states = program.states();
+        for thread in from {
+            if !thread.state.is_live() {
+                continue;
+            }
+            let state = states.step(thread.state, byte);
+            if state.is_live() {
+                let (state, excess) = states.refill(state, thread.excess);
+                self.arrive(program, Thread { state, excess, stack: thread.stack }, out);
+            }
+        }
+        self.close(program, output, out);
+        self.merge(out);
+    }
+
+    /// The threads that follow once the terminal on top of `stack` is complete.
+    pub fn resume(
+        &mut self,
+        program: &Program,
+        stack: StackId,
+        literal: Option<LiteralId>,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+    ) {
+        out.clear();
+        self.work.push(Work::Return { stack, literal });
+        self.close(program, output, out);
+        self.merge(out);
+    }
+
+    /// Adds a thread, and the task of what follows if its terminal may end here.
+    #[inline]
+    fn arrive(&mut self, program: &Program, thread: Thread, out: &mut Vec<Thread>) {
+        let state = program.states().get(thread.state);
+        if state.accepts() {
+            self.work.push(Work::Return { stack: thread.stack, literal: state.literal() });
+        }
+        if state.continues() || state.special().is_some() {
+            out.push(thread);
+        }
+    }
+
+    /// Works off the tasks.
+    fn close(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
+        self.visited.clear();
+        while let Some(work) = self.work.pop() {
+            match work {
+                Work::Enter { node, stack, depth } => self.enter(program, node, stack, depth, out),
+                Work::Return { stack, literal } => {
+                    if self.stacks.has_bottom(stack) {
+                        out.push(Thread::END);
+                    }
+                    let tops: Vec<_> = self.stacks.tops(stack).collect();
+                    for (frame, below) in tops {
+                        self.resume_frame(program, frame, below, literal, output, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes one thread of those with equal states, and sorts.
+    fn merge(&mut self, out: &mut Vec<Thread>) {
+        if out.len() < 2 {
+            return;
+        }
+        out.sort_unstable();
+        out.dedup();
+        if out.windows(2).all(|w| (w[0].state, w[0].excess) != (w[1].state, w[1].excess)) {
+            return;
+        }
+        let mut kept = 0;
+        let mut at = 0;
+        while at < out.len() {
+            let first = out[at];
+            let same = |t: &Thread| t.state == first.state && t.excess == first.excess;
+            let end = at + out[at..].iter().take_while(|t| same(t)).count();
+            let stacks: Vec<StackId> = out[at..end].iter().map(|t| t.stack).collect();
+            out[kept] = Thread { stack: self.stacks.unite(&stacks), ..first };
+            kept += 1;
+            at = end;
+        }
+        out.truncate(kept);
+    }
+
+    /// Whether the closure was here already with the same rest: the same again, or an empty
+    /// cycle.
+    fn again(&mut self, node: NodeId, stack: StackId, count: u64) -> bool {
+        !self.visited.insert((node, stack, count))
+    }
+
+    fn push(&mut self, step: Step, depth: u8, below: StackId) -> StackId {
+        self.stacks.push(Frame { step, depth }, below)
+    }
+
+    fn begin_terminal(
+        &mut self,
+        program: &Program,
+        start: Start,
+        stack: StackId,
+        out: &mut Vec<Thread>,
+    ) {
+        if start.state.is_live() {
+            let thread = Thread { state: start.state, excess: start.excess, stack };
+            self.arrive(program, thread, out);
+        }
+    }
+
+    fn begin_punct(
+        &mut self,
+        program: &Program,
+        punct: Punct,
+        depth: u8,
+        stack: StackId,
+        out: &mut Vec<Thread>,
+    ) {
+        let state = program.punct(punct, depth);
+        self.arrive(program, Thread { state, excess: Excess::NONE, stack }, out);
+    }
+
+    fn enter(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
+        if !program.fits(node, depth) {
+            return;
+        }
+        match program.node(node) {
+            Node::Never => {}
+            Node::Empty => self.work.push(Work::Return { stack, literal: None }),
+            Node::Terminal(terminal) => {
+                self.begin_terminal(program, program.start(node, terminal), stack, out);
+            }
+            Node::Rule(target) => {
+                if !self.again(node, stack, 0) {
+                    self.work.push(Work::Enter { node: *target, stack, depth });
+                }
+            }
+            Node::Alt(parts) => {
+                let tasks = parts.iter().map(|&node| Work::Enter { node, stack, depth });
+                self.work.extend(tasks);
+            }
+            Node::Seq(_) => self.sequence(program, node, 0, stack, depth),
+            Node::Repeat { min, .. } => {
+                if *min == 0 {
+                    self.work.push(Work::Return { stack, literal: None });
+                }
+                self.item(program, node, 0, stack, depth);
+            }
+            Node::Array(_) => {
+                let step = Step::Array { node, phase: Phase::Open, count: 0, contains: [0; 4] };
+                let stack = self.push(step, depth + 1, stack);
+                self.begin_punct(program, Punct::OpenArray, depth, stack, out);
+            }
+            Node::Object(_) => {
+                let step = Step::Object { node, phase: Phase::Open, seen: SeenId::NONE };
+                let stack = self.push(step, depth + 1, stack);
+                self.begin_punct(program, Punct::OpenObject, depth, stack, out);
+            }
+        }
+    }
+
+    /// Starts part `next` of a sequence. The last part is a tail call: it pushes nothing.
+    fn sequence(&mut self, program: &Program, node: NodeId, next: u32, stack: StackId, depth: u8) {
+        let Node::Seq(parts) = program.node(node) else { return };
+        match parts.get(next as usize) {
+            None => self.work.push(Work::Return { stack, literal: None }),
+            Some(&part) => {
+                let last = next as usize + 1 == parts.len();
+                let step = Step::Seq { node, next: next + 1 };
+                let stack = if last { stack } else { self.push(step, depth, stack) };
+                self.work.push(Work::Enter { node: part, stack, depth });
+            }
+        }
+    }
+
+    /// Starts one more item of a repetition that has `count`.
+    fn item(&mut self, program: &Program, node: NodeId, count: u64, stack: StackId, depth: u8) {
+        let Node::Repeat { item, min, max, .. } = *program.node(node) else { return };
+        if max.is_some_and(|max| count >= max) {
+            return;
+        }
+        // Without an upper bound only the distance to the lower one matters.
+        let next = if max.is_none() { (count + 1).min(min) } else { count + 1 };
+        let step = Step::Repeat { node, count: next };
+        let stack = self.push_loop(step, depth, stack);
+        self.work.push(Work::Enter { node: item, stack, depth });
+    }
+
+    /// Pushes the frame of a repetition, unless it is on top already and one more of it says
+    /// nothing new: `x* x*` is `x*`. This is what keeps ambiguous loops flat.
+    fn push_loop(&mut self, step: Step, depth: u8, stack: StackId) -> StackId {
+        let frame = Frame { step, depth };
+        let mut tops = self.stacks.tops(stack);
+        let idempotent = matches!(step, Step::Repeat { count: 0, .. });
+        let same = tops.next().is_some_and(|(top, _)| top == frame) && tops.next().is_none();
+        drop(tops);
+        if idempotent && same && !self.stacks.has_bottom(stack) {
+            return stack;
+        }
+        self.stacks.push(frame, stack)
+    }
+
+    /// Goes on with the frame on top of a stack.
+    fn resume_frame(
+        &mut self,
+        program: &Program,
+        frame: Frame,
+        below: StackId,
+        literal: Option<LiteralId>,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+    ) {
+        let depth = frame.depth;
+        match frame.step {
+            Step::Seq { node, next } => self.sequence(program, node, next, below, depth),
+            Step::Enter(node) => self.work.push(Work::Enter { node, stack: below, depth }),
+            Step::Repeat { node, count } => self.resume_repeat(program, node, count, below, depth),
+            Step::Separated { node, count } => self.item(program, node, count, below, depth),
+            Step::Array { .. } => self.resume_array(program, frame, below, out),
+            Step::Object { node, phase, seen } => {
+                self.resume_object(program, (node, phase, seen), depth, below, output, out);
+            }
+            Step::Key { node, seen } => {
+                let Some(table) = program.object_table(node) else { return };
+                let Some(key) = literal.and_then(|name| table.property(name)) else { return };
+                let seen = table.with_declared(self.stacks.keys(seen), key);
+                let value = program.object(node).map(|spec| spec.properties[key as usize].value);
+                self.begin_value(program, (node, value), seen, depth, below, out);
+            }
+            Step::OtherKey { node, class, seen, start } => {
+                let (Some(table), Some(spec)) = (program.object_table(node), program.object(node))
+                else {
+                    return;
+                };
+                let key = key_text(output, start)
+                    .map(|key| program.states().with_exprs(|exprs| exprs.literal_id(&key)));
+                let seen = table.with_other(spec, self.stacks.keys(seen), class, key);
+                let value = Some(spec.others[class as usize].value);
+                self.begin_value(program, (node, value), seen, depth, below, out);
+            }
+        }
+    }
+
+    /// After a key: a colon, then its value, then the rest of the object.
+    fn begin_value(
+        &mut self,
+        program: &Program,
+        (node, value): (NodeId, Option<NodeId>),
+        seen: super::stack::Seen,
+        depth: u8,
+        below: StackId,
+        out: &mut Vec<Thread>,
+    ) {
+        let Some(value) = value else { return };
+        let seen = self.stacks.seen(seen);
+        let stack = self.push(Step::Object { node, phase: Phase::After, seen }, depth, below);
+        let stack = self.push(Step::Enter(value), depth, stack);
+        self.begin_punct(program, Punct::Colon, depth, stack, out);
+    }
+
+    fn resume_repeat(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        count: u64,
+        below: StackId,
+        depth: u8,
+    ) {
+        let Node::Repeat { separator, min, max, .. } = *program.node(node) else { return };
+        if self.again(node, below, count) {
+            return;
+        }
+        if count >= min {
+            self.work.push(Work::Return { stack: below, literal: None });
+        }
+        match separator {
+            Some(separator) if max.is_none_or(|max| count < max) => {
+                let stack = self.push(Step::Separated { node, count }, depth, below);
+                self.work.push(Work::Enter { node: separator, stack, depth });
+            }
+            Some(_) => {}
+            None => self.item(program, node, count, below, depth),
+        }
+    }
+
+    fn resume_array(
+        &mut self,
+        program: &Program,
+        frame: Frame,
+        below: StackId,
+        out: &mut Vec<Thread>,
+    ) {
+        let Step::Array { node, phase, count, contains } = frame.step else { return };
+        let Some(spec) = program.array(node) else { return };
+        let depth = frame.depth;
+        let view = ArrayView::new(program, spec, depth, count, contains);
+        match phase {
+            Phase::Open => {
+                if view.can_close() {
+                    self.begin_punct(program, Punct::CloseEmptyArray, depth, below, out);
+                }
+                if program.is_pretty() && view.any_item() {
+                    let step = Step::Array { node, phase: Phase::Next, count, contains };
+                    let stack = self.push(step, depth, below);
+                    self.begin_punct(program, Punct::Indent, depth, stack, out);
+                } else {
+                    self.begin_items(node, &view, depth, below);
+                }
+            }
+            Phase::After => {
+                if view.can_close() {
+                    self.begin_punct(program, Punct::CloseArray, depth, below, out);
+                }
+                if view.any_item() {
+                    let step = Step::Array { node, phase: Phase::Next, count, contains };
+                    let stack = self.push(step, depth, below);
+                    self.begin_punct(program, Punct::Comma, depth, stack, out);
+                }
+            }
+            Phase::Next => self.begin_items(node, &view, depth, below),
+        }
+    }
+
+    fn begin_items(&mut self, node: NodeId, view: &ArrayView<'_>, depth: u8, below: StackId) {
+        for (&ItemClass { node: item, .. }, count, contains) in view.items() {
+            let step = Step::Array { node, phase: Phase::After, count, contains };
+            let stack = self.push(step, depth, below);
+            self.work.push(Work::Enter { node: item, stack, depth });
+        }
+    }
+
+    fn resume_object(
+        &mut self,
+        program: &Program,
+        (node, phase, seen): (NodeId, Phase, SeenId),
+        depth: u8,
+        below: StackId,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+    ) {
+        let Some(choice) = self.choice(program, node, seen, depth) else { return };
+        if phase == Phase::Open && choice.can_close {
+            self.begin_punct(program, Punct::CloseEmptyObject, depth, below, out);
+        }
+        if phase == Phase::After {
+            if choice.can_close {
+                self.begin_punct(program, Punct::CloseObject, depth, below, out);
+            }
+            if choice.any_key() {
+                let step = Step::Object { node, phase: Phase::Next, seen };
+                let stack = self.push(step, depth, below);
+                self.begin_punct(program, Punct::Comma, depth, stack, out);
+            }
+            return;
+        }
+        if phase == Phase::Open && program.is_pretty() && choice.any_key() {
+            let stack = self.push(Step::Object { node, phase: Phase::Next, seen }, depth, below);
+            self.begin_punct(program, Punct::Indent, depth, stack, out);
+            return;
+        }
+        if choice.declared.state.is_live() {
+            let stack = self.push(Step::Key { node, seen }, depth, below);
+            self.begin_terminal(program, choice.declared, stack, out);
+        }
+        let start = match output {
+            Output::Known(text) => u32::try_from(text.len()).unwrap_or(NOWHERE),
+            Output::Unknown => NOWHERE,
+        };
+        for &(class, key) in &choice.others {
+            let stack = self.push(Step::OtherKey { node, class, seen, start }, depth, below);
+            self.begin_terminal(program, key, stack, out);
+        }
+    }
+
+    fn choice(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        seen: SeenId,
+        depth: u8,
+    ) -> Option<Arc<Choice>> {
+        // The depth matters only near its limit.
+        let near = if program.all_fit(depth) { 0 } else { depth };
+        if let Some(choice) = self.choices.get(&(node, seen, near)) {
+            return Some(Arc::clone(choice));
+        }
+        let table = program.object_table(node)?;
+        let choice = table.choice(program, node, self.stacks.keys(seen), depth);
+        self.choices.insert((node, seen, near), Arc::clone(&choice));
+        Some(choice)
+    }
+
+    /// Whether a stack holds an object whose keys are not all known.
+    pub fn is_vague(&self, stack: StackId) -> bool {
+        self.stacks.tops(stack).any(|(frame, _)| match frame.step {
+            Step::Key { seen, .. } | Step::OtherKey { seen, .. } => self.stacks.keys(seen).unknown,
+            _ => false,
+        })
+    }
+}
+
+/// The decoded key that ends the output and starts at `start`.
+fn key_text(output: Output<'_>, start: u32) -> Option<String> {
+    match output {
+        Output::Known(text) if start != NOWHERE => {
+            serde_json::from_slice(text.get(start as usize..)?).ok()
+        }
+        _ => None,
+    }
+}

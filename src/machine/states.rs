@@ -1,0 +1,728 @@
+//! The states of terminals: interned, with their byte transitions memoised.
+//!
+//! Two levels. The *universal* states (any string, strings bounded only in length, plain
+//! numbers, punctuation with its white space, the formats) do not depend on a grammar: they live
+//! in one [`States`] per vocabulary, shared by all constraints, and stay warm. All others belong
+//! to the [`States`] of their constraint and die with it. The top bit of a [`StateId`] says which.
+//!
+//! **Counted strings.** `maxLength: 100000` must not be 100,000 states. A state keeps the bounds
+//! only up to [`States::horizon`], one more than the longest token has bytes: within one token a
+//! larger bound makes no difference. What exceeds it is a pair of numbers beside the state
+//! ([`Excess`]); after each character the state is refilled from it ([`States::refill`]).
+//! Example with horizon 3: `maxLength: 5` starts as the state *at most 3* with excess 2. One
+//! character leads to *at most 2*; refilled: *at most 3*, excess 1.
+//!
+//! Invariants: equal contents have equal ids within a level; a content that the universal level
+//! has is never stored locally; id 0 is [`StateId::DEAD`], which has no content; every stored
+//! state is live. A memoised step is one load of a row of 256 atomics; everything else takes the
+//! level's lock.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hashbrown::HashMap;
+
+use super::concurrent::{Arena, ReadMap};
+use super::number::NumberMachine;
+use super::state::{self, Alphabet, ByteSet, Content, Spelling};
+use crate::error::{Error, Result};
+use crate::expr::{ExprId, Exprs, LiteralId, View};
+use crate::grammar::{NumberSpec, Terminal, Whitespace};
+use crate::limits::Fuel;
+use crate::regex::Format;
+
+/// A terminal state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(u32);
+
+/// Marks ids of a constraint's own states.
+const LOCAL: u32 = 1 << 31;
+
+/// Fuel for one step of one state; compiling has its own.
+const STEP_FUEL: u64 = 5_000_000;
+
+impl StateId {
+    /// No state: nothing can follow.
+    pub const DEAD: StateId = StateId(0);
+
+    /// Whether this is a live state.
+    #[inline]
+    pub fn is_live(self) -> bool {
+        self.0 != 0
+    }
+
+    /// Whether it belongs to one constraint (else to the vocabulary).
+    #[inline]
+    pub fn is_local(self) -> bool {
+        self.0 & LOCAL != 0
+    }
+
+    /// As a number, for keys of memo tables.
+    #[inline]
+    pub fn raw(self) -> u32 {
+        self.0
+    }
+}
+
+/// By how much the length bounds of a string exceed what its state knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Excess {
+    /// Of the least length.
+    pub min: u32,
+    /// Of the greatest length.
+    pub max: u32,
+}
+
+impl Excess {
+    /// Nothing beyond the state.
+    pub const NONE: Excess = Excess { min: 0, max: 0 };
+}
+
+/// Where a terminal starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    /// The first state; [`StateId::DEAD`] if the terminal matches nothing.
+    pub state: StateId,
+    /// Length bounds beyond it.
+    pub excess: Excess,
+}
+
+impl Start {
+    /// A start of nothing.
+    pub const DEAD: Start = Start { state: StateId::DEAD, excess: Excess::NONE };
+}
+
+/// What else decides where a terminal starts.
+#[derive(Debug, Clone, Copy)]
+pub struct Context {
+    /// Index of the special token, for [`Terminal::Special`].
+    pub special: u32,
+    /// Most digits of a number.
+    pub digits: u32,
+    /// White space of the grammar.
+    pub whitespace: Whitespace,
+}
+
+/// One interned state.
+#[derive(Debug)]
+pub struct State {
+    content: Content,
+    accepts: bool,
+    continues: bool,
+    /// Bounds of a counted string between two characters, for [`States::refill`].
+    counted: Option<(u64, Option<u64>)>,
+    row: OnceLock<Row>,
+    loops: OnceLock<ByteSet>,
+}
+
+/// The successors of a state: raw id + 1, or 0 while unknown.
+#[derive(Debug)]
+struct Row {
+    bytes: ByteSet,
+    next: Next,
+}
+
+/// Most states (the letters of a key, say) go on by two or three bytes.
+#[derive(Debug)]
+enum Next {
+    /// By position in the list of bytes.
+    Few(Box<[(u8, AtomicU32)]>),
+    /// By byte.
+    Many(Box<[AtomicU32; 256]>),
+}
+
+/// Up to how many bytes a row is a list.
+const FEW: usize = 8;
+
+impl Row {
+    fn new(bytes: ByteSet) -> Self {
+        let next = if bytes.len() <= FEW {
+            Next::Few(bytes.iter().map(|byte| (byte, AtomicU32::new(0))).collect())
+        } else {
+            Next::Many(Box::new([const { AtomicU32::new(0) }; 256]))
+        };
+        Self { bytes, next }
+    }
+
+    /// The cell of a byte that may lead on.
+    #[inline]
+    fn cell(&self, byte: u8) -> Option<&AtomicU32> {
+        match &self.next {
+            Next::Few(list) => list.iter().find(|(b, _)| *b == byte).map(|(_, cell)| cell),
+            Next::Many(cells) => self.bytes.contains(byte).then(|| &cells[usize::from(byte)]),
+        }
+    }
+}
+
+impl State {
+    /// Whether the terminal may end here.
+    #[inline]
+    pub fn accepts(&self) -> bool {
+        self.accepts
+    }
+
+    /// Whether bytes may follow.
+    #[inline]
+    pub fn continues(&self) -> bool {
+        self.continues
+    }
+
+    /// The literal that completed, for a state that accepts.
+    #[inline]
+    pub fn literal(&self) -> Option<LiteralId> {
+        match self.content {
+            Content::Done(literal) => literal,
+            _ => None,
+        }
+    }
+
+    /// The index of the special token that must follow.
+    #[inline]
+    pub fn special(&self) -> Option<u32> {
+        match self.content {
+            Content::Special(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Whether this is between two characters of a JSON string.
+    pub fn is_between(&self) -> bool {
+        matches!(self.content, Content::Between(Spelling::Json, _))
+    }
+
+    /// What follows, for diagnostics.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+}
+
+/// Punctuation of JSON, with the white space that belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Punct {
+    /// `[` and what may stand before the first item or the `]` of an empty array.
+    OpenArray,
+    /// `]` right after [`Punct::OpenArray`].
+    CloseEmptyArray,
+    /// `]` after an item.
+    CloseArray,
+    /// `{` and what may stand before the first key or the `}` of an empty object.
+    OpenObject,
+    /// `}` right after [`Punct::OpenObject`].
+    CloseEmptyObject,
+    /// `}` after a value.
+    CloseObject,
+    /// `,` between items or members.
+    Comma,
+    /// `:` after a key.
+    Colon,
+    /// White space around the whole document.
+    Margin,
+    /// Before the first item or key where the white space is exact.
+    Indent,
+}
+
+/// The states of one level.
+#[derive(Debug)]
+pub struct States {
+    base: Option<Arc<States>>,
+    horizon: u32,
+    arena: Arena<State>,
+    /// `(lo, hi)` of counted strings to their universal state, for refilling without a lock.
+    counted: ReadMap,
+    cold: Mutex<Cold>,
+    trouble: OnceLock<Error>,
+}
+
+#[derive(Debug, Default)]
+struct Cold {
+    alphabet: Alphabet,
+    ids: HashMap<Content, StateId>,
+    numbers: HashMap<NumberSpec, Option<u32>>,
+    texts: HashMap<(Whitespace, Punct, u8), StateId>,
+    formats: HashMap<Format, ExprId>,
+}
+
+/// Longest run of flexible white space between two tokens of JSON, in characters.
+pub const WHITESPACE_RUN: u64 = 256;
+
+impl States {
+    /// The universal states of a vocabulary whose longest token has `longest` bytes.
+    pub fn universal(longest: usize) -> Self {
+        Self::new(None, longest as u32 + 1, Exprs::new())
+    }
+
+    /// The states of a constraint whose terminals use `exprs`.
+    pub fn local(base: Arc<States>, exprs: Exprs) -> Self {
+        let horizon = base.horizon;
+        Self::new(Some(base), horizon, exprs)
+    }
+
+    fn new(base: Option<Arc<States>>, horizon: u32, exprs: Exprs) -> Self {
+        let alphabet = Alphabet { exprs, numbers: Vec::new() };
+        Self {
+            base,
+            horizon,
+            arena: Arena::default(),
+            counted: ReadMap::default(),
+            cold: Mutex::new(Cold { alphabet, ..Cold::default() }),
+            trouble: OnceLock::new(),
+        }
+    }
+
+    /// The state of *any string* that is as far as this one; `None` if this is not the start or
+    /// between two characters of a string of this constraint.
+    pub fn any_string_like(&self, id: StateId) -> Option<StateId> {
+        let base = self.base.as_deref().filter(|_| id.is_local())?;
+        match self.get(id).content {
+            Content::Quote(_) => Some(base.intern_universal(0, None, Content::Quote)),
+            Content::Between(Spelling::Json, _) => Some(base.counted(0, None)),
+            _ => None,
+        }
+    }
+
+    /// Whether a state is before the opening quote of a string.
+    pub fn is_quote(&self, id: StateId) -> bool {
+        matches!(self.get(id).content, Content::Quote(_))
+    }
+
+    /// The least and greatest number of characters left, for a universal state between two
+    /// characters of a string bounded only in length.
+    pub fn length_bounds(&self, id: StateId) -> Option<(u64, Option<u64>)> {
+        self.get(id).counted.filter(|_| !id.is_local())
+    }
+
+    /// Number of states of this level.
+    pub fn len(&self) -> u32 {
+        self.arena.len()
+    }
+
+    /// One more than the longest token has bytes.
+    pub fn horizon(&self) -> u32 {
+        self.horizon
+    }
+
+    /// The first error that a step met. Steps themselves only say [`StateId::DEAD`] then, so
+    /// that the warm path carries no errors; whoever steps asks afterwards.
+    pub fn trouble(&self) -> Result<()> {
+        let base = self.base.as_ref().and_then(|base| base.trouble.get());
+        match self.trouble.get().or(base) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The state behind an id that this level or its base gave out.
+    #[inline]
+    pub fn get(&self, id: StateId) -> &State {
+        let level = match &self.base {
+            Some(base) if !id.is_local() => base,
+            _ => self,
+        };
+        let index = (id.0 & !LOCAL) - 1;
+        level.arena.get(index).expect("ids are given out with their state")
+    }
+
+    /// The state after `byte`; [`StateId::DEAD`] if there is none.
+    #[inline]
+    pub fn step(&self, id: StateId, byte: u8) -> StateId {
+        let state = self.get(id);
+        if let Some(row) = state.row.get() {
+            match row.cell(byte).map(|cell| cell.load(Ordering::Acquire)) {
+                Some(0) => {}
+                Some(known) => return StateId(known - 1),
+                None => return StateId::DEAD,
+            }
+        } else if !state.continues {
+            return StateId::DEAD;
+        }
+        self.step_cold(id, byte)
+    }
+
+    /// The bytes that may lead on from a state: all live ones, and perhaps some dead ones.
+    pub fn bytes(&self, id: StateId) -> ByteSet {
+        if let Some(row) = self.get(id).row.get() {
+            return row.bytes;
+        }
+        match &self.base {
+            Some(base) if !id.is_local() => base.bytes(id),
+            _ => self.row(&mut self.lock(), self.get(id)).map_or(ByteSet::default(), |r| r.bytes),
+        }
+    }
+
+    /// The bytes that lead from a state to itself.
+    pub fn loops(&self, id: StateId) -> &ByteSet {
+        self.get(id).loops.get_or_init(|| {
+            let mut loops = ByteSet::default();
+            for byte in self.bytes(id).iter() {
+                if self.step(id, byte) == id {
+                    loops.add(byte, byte);
+                }
+            }
+            loops
+        })
+    }
+
+    /// The row of a state of this level, made if it is not there; `None` after an error.
+    fn row<'a>(&self, cold: &mut Cold, state: &'a State) -> Option<&'a Row> {
+        if let Some(row) = state.row.get() {
+            return Some(row);
+        }
+        let mut fuel = Fuel::new(STEP_FUEL);
+        match state::candidates(&mut cold.alphabet, &state.content, &mut fuel) {
+            Ok(bytes) => {
+                let row = Row::new(bytes);
+                if let (Next::Many(cells), &Content::Between(spelling, expr)) =
+                    (&row.next, &state.content)
+                {
+                    self.fill(cold, cells, spelling, expr);
+                }
+                Some(state.row.get_or_init(|| row))
+            }
+            Err(error) => {
+                let _ = self.trouble.set(error);
+                None
+            }
+        }
+    }
+
+    /// Fills the cells of a wide state between two characters run by run: most of its bytes lead
+    /// to a few states. What is left is filled when it is asked for.
+    fn fill(&self, cold: &mut Cold, cells: &[AtomicU32; 256], spelling: Spelling, expr: ExprId) {
+        let mut fuel = Fuel::new(STEP_FUEL);
+        let Ok(runs) = cold.alphabet.exprs.transitions(expr, &mut fuel) else { return };
+        for run in runs.to_vec() {
+            let mut known = [None; 4];
+            for (byte, left) in state::whole_leads(&run, spelling) {
+                let cell = &cells[usize::from(byte)];
+                let id = *known[usize::from(left)].get_or_insert_with(|| {
+                    let content = match left {
+                        0 => Content::Between(spelling, run.target),
+                        left => Content::Utf8To { spelling, target: run.target, left },
+                    };
+                    let content = state::settled(&mut cold.alphabet, content, &mut fuel);
+                    content.map_or(StateId::DEAD, |content| self.intern(cold, content))
+                });
+                if id.is_live() {
+                    cell.store(id.0 + 1, Ordering::Release);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn step_cold(&self, id: StateId, byte: u8) -> StateId {
+        match &self.base {
+            Some(base) if !id.is_local() => return base.step_cold(id, byte),
+            _ => {}
+        }
+        let state = self.get(id);
+        let mut cold = self.lock();
+        let Some(cell) = self.row(&mut cold, state).and_then(|row| row.cell(byte)) else {
+            return StateId::DEAD;
+        };
+        let mut fuel = Fuel::new(STEP_FUEL);
+        let next = match state::step(&mut cold.alphabet, &state.content, byte, &mut fuel) {
+            Ok(Some(content)) => self.intern(&mut cold, content),
+            Ok(None) => StateId::DEAD,
+            Err(error) => {
+                let _ = self.trouble.set(error);
+                return StateId::DEAD;
+            }
+        };
+        cell.store(next.0 + 1, Ordering::Release);
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cold> {
+        // A panic elsewhere cannot leave the tables half-written: pushes are the last step.
+        self.cold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `use_exprs` on the expressions of this level.
+    pub fn with_exprs<T>(&self, use_exprs: impl FnOnce(&mut Exprs) -> T) -> T {
+        use_exprs(&mut self.lock().alphabet.exprs)
+    }
+
+    /// The id of a content, shared with the universal level where it is universal.
+    fn intern(&self, cold: &mut Cold, content: Content) -> StateId {
+        if let Some(&id) = cold.ids.get(&content) {
+            return id;
+        }
+        let id = match &self.base {
+            Some(base) => match self.universal_content(&cold.alphabet.exprs, &content) {
+                Some((min, max, content)) => base.intern_universal(min, max, content),
+                None => self.push(cold, &content, LOCAL),
+            },
+            None => self.push(cold, &content, 0),
+        };
+        cold.ids.insert(content, id);
+        id
+    }
+
+    fn push(&self, cold: &Cold, content: &Content, level: u32) -> StateId {
+        let counted = match content {
+            Content::Between(Spelling::Json, expr) => match cold.alphabet.exprs.view(*expr) {
+                View::Repeat { item: ExprId::ANY_CHAR, min, max } => Some((min, max)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let index = self.arena.push(State {
+            content: content.clone(),
+            accepts: content.accepts(&cold.alphabet),
+            continues: content.continues(),
+            counted,
+            row: OnceLock::new(),
+            loops: OnceLock::new(),
+        });
+        StateId((index + 1) | level)
+    }
+
+    /// If `content` is a string bounded only in length, within the horizon: its bounds, and how
+    /// to write it with another expression.
+    fn universal_content<'a>(
+        &self,
+        exprs: &Exprs,
+        content: &'a Content,
+    ) -> Option<(u64, Option<u64>, impl Fn(ExprId) -> Content + 'a)> {
+        let expr = match *content {
+            Content::Quote(expr)
+            | Content::Between(Spelling::Json, expr)
+            | Content::Utf8 { spelling: Spelling::Json, expr, .. }
+            | Content::Utf8To { spelling: Spelling::Json, target: expr, .. }
+            | Content::Escape(expr)
+            | Content::Hex { expr, .. }
+            | Content::HexTo { target: expr, .. }
+            | Content::High { expr, .. }
+            | Content::HighEscape { expr, .. } => expr,
+            Content::Done(None) => ExprId::ANY,
+            _ => return None,
+        };
+        let View::Repeat { item: ExprId::ANY_CHAR, min, max } = exprs.view(expr) else {
+            return if expr == ExprId::EPSILON {
+                Some((0, Some(0), rename(content)))
+            } else {
+                None
+            };
+        };
+        let horizon = u64::from(self.horizon);
+        (min <= horizon && max.is_none_or(|max| max <= horizon))
+            .then(|| (min, max, rename(content)))
+    }
+
+    /// Interns a string content bounded only in length. Called on the universal level.
+    fn intern_universal(
+        &self,
+        min: u64,
+        max: Option<u64>,
+        content: impl Fn(ExprId) -> Content,
+    ) -> StateId {
+        let mut cold = self.lock();
+        let expr = cold.alphabet.exprs.repeat(ExprId::ANY_CHAR, min, max);
+        self.intern(&mut cold, content(expr))
+    }
+
+    /// Where `terminal` starts.
+    ///
+    /// # Errors
+    /// What its expression or its numbers cost beyond the limits.
+    pub fn start(&self, terminal: &Terminal, context: Context) -> Result<Start> {
+        let universal = self.base.as_deref().unwrap_or(self);
+        let state = match terminal {
+            Terminal::Format(format) => universal.start_format(*format)?,
+            Terminal::Number(spec) => {
+                let plain = NumberSpec { integer: spec.integer, ..NumberSpec::default() };
+                let level = if *spec == plain { universal } else { self };
+                level.start_number(spec, context.digits)?
+            }
+            Terminal::Margin => self.punct(context.whitespace, Punct::Margin, 0),
+            Terminal::Special(_) => {
+                self.intern(&mut self.lock(), Content::Special(context.special))
+            }
+            Terminal::Text(expr) => {
+                let mut cold = self.lock();
+                if cold.alphabet.exprs.is_never(*expr, &mut Fuel::new(STEP_FUEL))? {
+                    return Ok(Start::DEAD);
+                }
+                self.intern(&mut cold, Content::Between(Spelling::Text, *expr))
+            }
+            Terminal::String(expr) => return self.start_string(*expr),
+        };
+        Ok(Start { state, excess: Excess::NONE })
+    }
+
+    /// Where a JSON string whose value is in `expr` starts.
+    ///
+    /// # Errors
+    /// What deciding its emptiness costs beyond the limits.
+    pub fn start_string(&self, expr: ExprId) -> Result<Start> {
+        let mut cold = self.lock();
+        if let View::Repeat { item: ExprId::ANY_CHAR, min, max } = cold.alphabet.exprs.view(expr) {
+            let horizon = u64::from(self.horizon);
+            let beyond = |bound: u64| u32::try_from(bound.saturating_sub(horizon));
+            let excess = Excess {
+                min: beyond(min).unwrap_or(u32::MAX),
+                max: max.map_or(0, |max| beyond(max).unwrap_or(u32::MAX)),
+            };
+            let max = max.map(|max| max.min(horizon));
+            let universal = self.base.as_deref().unwrap_or(self);
+            drop(cold);
+            let state = universal.intern_universal(min.min(horizon), max, Content::Quote);
+            return Ok(Start { state, excess });
+        }
+        if cold.alphabet.exprs.is_never(expr, &mut Fuel::new(STEP_FUEL))? {
+            return Ok(Start::DEAD);
+        }
+        let state = self.intern(&mut cold, Content::Quote(expr));
+        Ok(Start { state, excess: Excess::NONE })
+    }
+
+    fn start_format(&self, format: Format) -> Result<StateId> {
+        let mut cold = self.lock();
+        let expr = match cold.formats.get(&format) {
+            Some(&expr) => expr,
+            None => {
+                let expr = format.expr(&mut cold.alphabet.exprs);
+                cold.formats.insert(format, expr);
+                expr
+            }
+        };
+        Ok(self.intern(&mut cold, Content::Quote(expr)))
+    }
+
+    fn start_number(&self, spec: &NumberSpec, digits: u32) -> Result<StateId> {
+        let mut cold = self.lock();
+        let machine = match cold.numbers.get(spec) {
+            Some(&machine) => machine,
+            None => {
+                let machine = NumberMachine::new(spec, digits)?.map(|machine| {
+                    cold.alphabet.numbers.push(machine);
+                    cold.alphabet.numbers.len() as u32 - 1
+                });
+                cold.numbers.insert(spec.clone(), machine);
+                machine
+            }
+        };
+        Ok(match machine {
+            Some(machine) => {
+                let state = cold.alphabet.numbers[machine as usize].start();
+                self.intern(&mut cold, Content::Number { machine, state })
+            }
+            None => StateId::DEAD,
+        })
+    }
+
+    /// Where a piece of punctuation starts, inside containers nested `depth` deep (which matters
+    /// only for exact indentation).
+    pub fn punct(&self, whitespace: Whitespace, punct: Punct, depth: u8) -> StateId {
+        if let Some(base) = &self.base {
+            return base.punct(whitespace, punct, depth);
+        }
+        let depth = if matches!(whitespace, Whitespace::Pretty(_)) { depth } else { 0 };
+        let mut cold = self.lock();
+        if let Some(&id) = cold.texts.get(&(whitespace, punct, depth)) {
+            return id;
+        }
+        let expr = punct_expr(&mut cold.alphabet.exprs, whitespace, punct, depth);
+        let id = self.intern(&mut cold, Content::Between(Spelling::Text, expr));
+        cold.texts.insert((whitespace, punct, depth), id);
+        id
+    }
+
+    /// Moves what `excess` holds into a counted string that is between two characters.
+    #[inline]
+    pub fn refill(&self, id: StateId, excess: Excess) -> (StateId, Excess) {
+        if excess == Excess::NONE {
+            return (id, excess);
+        }
+        self.refill_cold(id, excess)
+    }
+
+    fn refill_cold(&self, id: StateId, excess: Excess) -> (StateId, Excess) {
+        let Some((min, max)) = self.get(id).counted else {
+            return (id, excess);
+        };
+        let room = |bound: u64| u64::from(self.horizon).saturating_sub(bound) as u32;
+        let add_min = excess.min.min(room(min));
+        let add_max = max.map_or(0, |max| excess.max.min(room(max)));
+        if add_min == 0 && add_max == 0 {
+            return (id, excess);
+        }
+        let min = min + u64::from(add_min);
+        let max = max.map(|max| max + u64::from(add_max));
+        let excess = Excess { min: excess.min - add_min, max: excess.max - add_max };
+        (self.base.as_deref().unwrap_or(self).counted(min, max), excess)
+    }
+
+    /// The state of a counted string between two characters. Called on the universal level.
+    fn counted(&self, min: u64, max: Option<u64>) -> StateId {
+        let key = min << 32 | max.map_or(u64::from(u32::MAX), |max| max);
+        if let Some(raw) = self.counted.get(key) {
+            return StateId(raw);
+        }
+        let mut cold = self.lock();
+        let expr = cold.alphabet.exprs.repeat(ExprId::ANY_CHAR, min, max);
+        let id = self.intern(&mut cold, Content::Between(Spelling::Json, expr));
+        if self.counted.get(key).is_none() {
+            self.counted.insert(key, id.0);
+        }
+        id
+    }
+}
+
+/// The same content about another expression.
+fn rename(content: &Content) -> impl Fn(ExprId) -> Content + '_ {
+    move |new| match *content {
+        Content::Quote(_) => Content::Quote(new),
+        Content::Between(spelling, _) => Content::Between(spelling, new),
+        Content::Utf8 { spelling, base, left, .. } => {
+            Content::Utf8 { spelling, expr: new, base, left }
+        }
+        Content::Utf8To { spelling, left, .. } => Content::Utf8To { spelling, target: new, left },
+        Content::Escape(_) => Content::Escape(new),
+        Content::Hex { high, value, digits, .. } => Content::Hex { expr: new, high, value, digits },
+        Content::HexTo { left, .. } => Content::HexTo { target: new, left },
+        Content::High { high, .. } => Content::High { expr: new, high },
+        Content::HighEscape { high, .. } => Content::HighEscape { expr: new, high },
+        ref other => other.clone(),
+    }
+}
+
+/// The text of a piece of punctuation.
+fn punct_expr(exprs: &mut Exprs, whitespace: Whitespace, punct: Punct, depth: u8) -> ExprId {
+    let sign = match punct {
+        Punct::OpenArray => "[",
+        Punct::CloseEmptyArray | Punct::CloseArray => "]",
+        Punct::OpenObject => "{",
+        Punct::CloseEmptyObject | Punct::CloseObject => "}",
+        Punct::Comma => ",",
+        Punct::Colon => ":",
+        Punct::Margin | Punct::Indent => "",
+    };
+    if let Whitespace::Flexible = whitespace {
+        let blank = exprs.class(&[(' ', ' '), ('\t', '\t'), ('\n', '\n'), ('\r', '\r')]);
+        let run = exprs.repeat(blank, 0, Some(WHITESPACE_RUN));
+        let sign = exprs.literal(sign);
+        return match punct {
+            Punct::OpenArray | Punct::OpenObject => exprs.concat(&[sign, run]),
+            Punct::CloseEmptyArray | Punct::CloseEmptyObject => sign,
+            Punct::CloseArray | Punct::CloseObject => exprs.concat(&[run, sign]),
+            Punct::Comma | Punct::Colon => exprs.concat(&[run, sign, run]),
+            Punct::Margin => run,
+            Punct::Indent => ExprId::EPSILON,
+        };
+    }
+    let line = |levels: usize| match whitespace {
+        Whitespace::Pretty(width) => format!("\n{}", " ".repeat(usize::from(width) * levels)),
+        _ => String::new(),
+    };
+    let depth = usize::from(depth);
+    let text = match punct {
+        Punct::Indent => line(depth),
+        Punct::Comma => format!(",{}", line(depth)),
+        Punct::CloseArray | Punct::CloseObject => format!("{}{sign}", line(depth - 1)),
+        Punct::Colon if matches!(whitespace, Whitespace::Pretty(_)) => ": ".to_owned(),
+        _ => sign.to_owned(),
+    };
+    exprs.literal(&text)
+}

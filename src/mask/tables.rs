@@ -1,0 +1,310 @@
+//! Token tables: which tokens stay in a terminal, and where inside tokens it is complete.
+//!
+//! A [`BoundaryId`] names a set of trie nodes. One node is its own boundary, without a table:
+//! the root is the boundary *before every token*. Larger sets are interned; the child of a set by
+//! a byte is the set of the children, made once. So the set behaves like one node of a trie in
+//! which tokens that share a remainder share a node, but only as much of it exists as was walked.
+//!
+//! Worked example: tokens `x`, `x"`, `x",`, `y"`, `y",`, `y"}`. Over the root, the body of a
+//! string has `x` inside; a quote completes it, in tokens `x"` and `y"` too (they are inside:
+//! they end right there), and the boundary is the set of nodes `{x", y"}`. Its child by `,` is
+//! `{x",  y",}`, its child by `}` the single node `y"}`.
+//!
+//! Cost of a table: the nodes of the boundary's subtree that the state keeps alive. Where a state
+//! loops on every byte below a node, the whole subtree is taken at once.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hashbrown::HashMap;
+
+use super::difference;
+use super::lengths::Lengths;
+use super::set::TokenSet;
+use super::walk::Walk;
+use crate::expr::LiteralId;
+use crate::machine::concurrent::{Arena, ReadMap};
+use crate::machine::{StateId, States};
+use crate::vocab::{TokenId, Trie, Vocabulary};
+
+/// A set of trie nodes: places inside tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BoundaryId(pub(super) u32);
+
+/// Marks boundaries and tables of a constraint.
+const LOCAL: u32 = 1 << 31;
+/// Marks boundaries of more than one node.
+const SET: u32 = 1 << 30;
+
+impl BoundaryId {
+    /// Before every token.
+    pub const ROOT: BoundaryId = BoundaryId(Trie::ROOT);
+
+    fn is_local(self) -> bool {
+        self.0 & LOCAL != 0
+    }
+
+    /// The trie node, if it is one.
+    pub(super) fn single(self) -> Option<u32> {
+        (self.0 & SET == 0).then_some(self.0)
+    }
+}
+
+/// The index of a token table, of a constraint or of its vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableId(u32);
+
+/// What a state does with the tokens behind a boundary.
+#[derive(Debug)]
+pub struct TokenTable {
+    /// Tokens that end inside the terminal, or exactly where it is complete.
+    pub inside: TokenSet,
+    /// Where tokens go on after the terminal is complete, by the literal that completed.
+    pub exits: Box<[(Option<LiteralId>, BoundaryId)]>,
+}
+
+#[derive(Debug)]
+struct Boundary {
+    nodes: Box<[u32]>,
+    /// Another boundary that has these nodes and a few more, whose children are known.
+    larger: Option<BoundaryId>,
+    children: OnceLock<Box<[(u8, BoundaryId)]>>,
+}
+
+/// The tables of one level: of a vocabulary (universal states) or of a constraint.
+#[derive(Debug)]
+pub struct Tables {
+    base: Option<Arc<Tables>>,
+    vocabulary: Vocabulary,
+    boundaries: Arena<Boundary>,
+    tables: Arena<TokenTable>,
+    /// (boundary, state) to table.
+    index: ReadMap,
+    cold: Mutex<HashMap<Box<[u32]>, BoundaryId>>,
+    /// How many characters tokens have, for strings bounded in length.
+    lengths: OnceLock<Lengths>,
+}
+
+impl Tables {
+    /// Tables of the universal states of a vocabulary.
+    pub fn universal(vocabulary: Vocabulary) -> Self {
+        Self::new(None, vocabulary)
+    }
+
+    /// Tables of a constraint.
+    pub fn local(base: Arc<Tables>) -> Self {
+        let vocabulary = base.vocabulary.clone();
+        Self::new(Some(base), vocabulary)
+    }
+
+    fn new(base: Option<Arc<Tables>>, vocabulary: Vocabulary) -> Self {
+        Self {
+            base,
+            vocabulary,
+            boundaries: Arena::default(),
+            tables: Arena::default(),
+            index: ReadMap::default(),
+            cold: Mutex::default(),
+            lengths: OnceLock::new(),
+        }
+    }
+
+    /// Number of tables of this level.
+    pub fn len(&self) -> u32 {
+        self.tables.len()
+    }
+
+    /// Bytes of the token sets of this level.
+    pub fn bytes(&self) -> usize {
+        (0..self.tables.len())
+            .filter_map(|i| self.tables.get(i))
+            .map(|table| table.inside.bytes() + table.exits.len() * 8 + 64)
+            .sum()
+    }
+
+    /// The vocabulary.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// The table behind an id.
+    #[inline]
+    pub fn get(&self, id: TableId) -> &TokenTable {
+        let level = match &self.base {
+            Some(base) if id.0 & LOCAL == 0 => base,
+            _ => self,
+        };
+        level.tables.get(id.0 & !LOCAL).expect("ids are given out with their table")
+    }
+
+    /// The token table of `state` over `boundary`. `states` is the level of the constraint.
+    #[inline]
+    pub fn table(&self, states: &States, boundary: BoundaryId, state: StateId) -> TableId {
+        let local = boundary.is_local() || state.is_local();
+        let (level, bit) = match &self.base {
+            Some(base) if !local => (&**base, 0),
+            Some(_) => (self, LOCAL),
+            None => (self, 0),
+        };
+        let key = u64::from(boundary.0) << 32 | u64::from(state.raw());
+        match level.index.get(key) {
+            Some(index) => TableId(index | bit),
+            None => TableId(level.make(self, states, boundary, state, key) | bit),
+        }
+    }
+
+    #[cold]
+    fn make(
+        &self,
+        caller: &Tables,
+        states: &States,
+        boundary: BoundaryId,
+        state: StateId,
+        key: u64,
+    ) -> u32 {
+        let table = self.compute(caller, states, boundary, state);
+        let _writer = self.lock();
+        if let Some(index) = self.index.get(key) {
+            return index;
+        }
+        let index = self.tables.push(table);
+        self.index.insert(key, index);
+        index
+    }
+
+    /// The table, by the cheapest of three ways.
+    fn compute(
+        &self,
+        caller: &Tables,
+        states: &States,
+        boundary: BoundaryId,
+        state: StateId,
+    ) -> TokenTable {
+        if boundary == BoundaryId::ROOT {
+            if let Some((min, max)) = states.length_bounds(state) {
+                let lengths = self.lengths.get_or_init(|| Lengths::new(caller, states));
+                return lengths.table(self, min, max);
+            }
+            if let Some(table) = difference::table(self, caller, states, state) {
+                return table;
+            }
+        }
+        Walk::new(caller, states).run(self, boundary, state)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<[u32]>, BoundaryId>> {
+        self.cold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn boundary(&self, id: BoundaryId) -> &Boundary {
+        let level = match &self.base {
+            Some(base) if !id.is_local() => base,
+            _ => self,
+        };
+        let index = id.0 & !(LOCAL | SET);
+        level.boundaries.get(index).expect("ids are given out with their boundary")
+    }
+
+    /// The nodes of a boundary.
+    pub fn nodes<'a>(&'a self, id: &'a BoundaryId) -> &'a [u32] {
+        match id.single() {
+            Some(_) => std::slice::from_ref(&id.0),
+            None => &self.boundary(*id).nodes,
+        }
+    }
+
+    /// The boundary of `nodes` (sorted, distinct, not empty).
+    pub(super) fn intern(&self, nodes: Vec<u32>) -> BoundaryId {
+        self.intern_near(nodes, None)
+    }
+
+    /// The boundary of `nodes`, all of which are in `larger`.
+    pub(super) fn intern_near(&self, nodes: Vec<u32>, larger: Option<BoundaryId>) -> BoundaryId {
+        if let [one] = nodes[..] {
+            return BoundaryId(one);
+        }
+        if let Some(base) = &self.base
+            && let Some(&id) = base.lock().get(&nodes[..])
+        {
+            return id;
+        }
+        let mut ids = self.lock();
+        if let Some(&id) = ids.get(&nodes[..]) {
+            return id;
+        }
+        let nodes = nodes.into_boxed_slice();
+        let children = OnceLock::new();
+        let index = self.boundaries.push(Boundary { nodes: nodes.clone(), larger, children });
+        let level = if self.base.is_some() { LOCAL } else { 0 };
+        let id = BoundaryId(index | SET | level);
+        ids.insert(nodes, id);
+        id
+    }
+
+    /// The children of a boundary of several nodes, by byte.
+    pub(super) fn children(&self, id: BoundaryId) -> &[(u8, BoundaryId)] {
+        let level = match &self.base {
+            Some(base) if !id.is_local() => base,
+            _ => self,
+        };
+        let boundary = self.boundary(id);
+        boundary.children.get_or_init(|| match boundary.larger {
+            Some(larger) => level.children_within(self, boundary, larger),
+            None => {
+                let trie = self.vocabulary.trie();
+                let mut pairs: Vec<(u8, u32)> = Vec::new();
+                for &node in &boundary.nodes {
+                    let (bytes, ids) = trie.children(node);
+                    pairs.extend(bytes.iter().copied().zip(ids.iter().copied()));
+                }
+                pairs.sort_unstable();
+                let groups = pairs.chunk_by(|a, b| a.0 == b.0);
+                groups.map(|group| (group[0].0, level.intern(seconds(group)))).collect()
+            }
+        })
+    }
+
+    /// The children of `boundary` from those of `larger`: only children of the nodes that are
+    /// missing differ.
+    fn children_within(
+        &self,
+        caller: &Tables,
+        boundary: &Boundary,
+        larger: BoundaryId,
+    ) -> Box<[(u8, BoundaryId)]> {
+        let trie = self.vocabulary.trie();
+        let nodes = caller.nodes(&larger).iter();
+        let missing = nodes.filter(|node| boundary.nodes.binary_search(node).is_err());
+        let mut gone: Vec<(u8, u32)> = Vec::new();
+        for &node in missing {
+            let (bytes, ids) = trie.children(node);
+            gone.extend(bytes.iter().copied().zip(ids.iter().copied()));
+        }
+        let children = caller.children(larger).iter();
+        children
+            .filter_map(|&(byte, child)| {
+                if gone.iter().all(|&(other, _)| other != byte) {
+                    return Some((byte, child));
+                }
+                let left = caller.nodes(&child).iter().copied();
+                let left: Vec<u32> = left.filter(|&node| !gone.contains(&(byte, node))).collect();
+                (!left.is_empty()).then(|| (byte, self.intern_near(left, Some(child))))
+            })
+            .collect()
+    }
+
+    /// All tokens that go on after a boundary.
+    pub fn tokens_after(&self, id: BoundaryId) -> Vec<TokenId> {
+        let trie = self.vocabulary.trie();
+        let mut tokens = Vec::new();
+        for &node in self.nodes(&id) {
+            let here = trie.tokens(node).len();
+            tokens.extend_from_slice(&trie.subtree_tokens(node)[here..]);
+        }
+        tokens
+    }
+}
+
+/// The second parts of some pairs.
+pub(super) fn seconds<A>(pairs: &[(A, u32)]) -> Vec<u32> {
+    pairs.iter().map(|&(_, second)| second).collect()
+}

@@ -1,0 +1,141 @@
+//! Making a token table by walking the tokens behind a boundary beside a state.
+//!
+//! The walk keeps pairs of a boundary and a state, and goes on only where the state lives. It
+//! visits the bytes that the state allows or the children that the boundary has, whichever are
+//! fewer. Where a state loops on every byte below a node, the subtree is taken whole.
+
+use super::set::TokenSet;
+use super::tables::{BoundaryId, Tables, TokenTable, seconds};
+use crate::expr::LiteralId;
+use crate::machine::{StateId, States};
+use crate::vocab::{TokenId, Trie};
+
+/// The making of one table.
+pub struct Walk<'a> {
+    tables: &'a Tables,
+    states: &'a States,
+    trie: &'a Trie,
+    /// Tokens found inside.
+    pub inside: Vec<TokenId>,
+    /// Nodes at which the terminal is complete and tokens go on, with the literal.
+    pub exits: Vec<(Option<LiteralId>, u32)>,
+    todo: Vec<(BoundaryId, StateId)>,
+}
+
+/// Subtrees of fewer nodes are not worth asking whether they are taken whole.
+const WORTH: u32 = 8;
+
+impl<'a> Walk<'a> {
+    /// Nothing walked yet; `tables` and `states` are the levels of the constraint.
+    pub fn new(tables: &'a Tables, states: &'a States) -> Self {
+        Self {
+            tables,
+            states,
+            trie: tables.vocabulary().trie(),
+            inside: Vec::new(),
+            exits: Vec::new(),
+            todo: Vec::new(),
+        }
+    }
+
+    /// The table; new boundaries are interned at `level`.
+    pub fn run(mut self, level: &Tables, boundary: BoundaryId, state: StateId) -> TokenTable {
+        self.todo.push((boundary, state));
+        self.work();
+        let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
+        self.exits.sort_unstable();
+        self.exits.dedup();
+        let exits = self
+            .exits
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|group| (group[0].0, level.intern(seconds(group))))
+            .collect();
+        TokenTable { inside, exits }
+    }
+
+    /// Adds what is at and below a node that `state` has reached.
+    pub fn add(&mut self, node: u32, state: StateId) {
+        self.arrive(node, state);
+        self.work();
+    }
+
+    fn work(&mut self) {
+        while let Some((boundary, state)) = self.todo.pop() {
+            match boundary.single() {
+                Some(node) => self.visit_node(node, state),
+                None => self.visit_set(boundary, state),
+            }
+        }
+    }
+
+    fn visit_node(&mut self, node: u32, state: StateId) {
+        let (bytes, ids) = self.trie.children(node);
+        let live = self.states.bytes(state);
+        if live.len() < bytes.len() {
+            for byte in live.iter() {
+                if let Some(child) = self.trie.child(node, byte) {
+                    self.arrive(child, self.states.step(state, byte));
+                }
+            }
+        } else {
+            for (&byte, &child) in bytes.iter().zip(ids) {
+                if live.contains(byte) {
+                    self.arrive(child, self.states.step(state, byte));
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, node: u32, state: StateId) {
+        if !state.is_live() {
+            return;
+        }
+        let (info, trie) = (self.states.get(state), self.trie);
+        let below = trie.subtree_end(node) - node - 1;
+        if below >= WORTH
+            && !info.accepts()
+            && self.states.loops(state).contains_all(trie.bytes_below(node))
+        {
+            self.inside.extend_from_slice(trie.subtree_tokens(node));
+            return;
+        }
+        self.inside.extend_from_slice(trie.tokens(node));
+        if below == 0 {
+            return;
+        }
+        if info.accepts() {
+            self.exits.push((info.literal(), node));
+        }
+        if info.continues() {
+            self.todo.push((BoundaryId(node), state));
+        }
+    }
+
+    fn visit_set(&mut self, boundary: BoundaryId, state: StateId) {
+        let tables = self.tables;
+        let live = self.states.bytes(state);
+        for &(byte, child) in tables.children(boundary) {
+            if !live.contains(byte) {
+                continue;
+            }
+            let next = self.states.step(state, byte);
+            if let Some(node) = child.single() {
+                self.arrive(node, next);
+                continue;
+            }
+            if !next.is_live() {
+                continue;
+            }
+            let info = self.states.get(next);
+            for &node in tables.nodes(&child) {
+                self.inside.extend_from_slice(self.trie.tokens(node));
+                if info.accepts() && self.trie.subtree_end(node) > node + 1 {
+                    self.exits.push((info.literal(), node));
+                }
+            }
+            if info.continues() {
+                self.todo.push((child, next));
+            }
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The engine on hand-made grammars: masks against brute force, rollback against replay.
+
+use constrain::expr::ExprId;
+use constrain::grammar::{
+    ArraySpec, Grammar, ItemClass, Node, NodeId, NumberSpec, ObjectSpec, OtherKeys, Property,
+    PropertyOrder, Terminal,
+};
+use constrain::vocab::{Token, Vocabulary};
+use constrain::{Constraint, Limits, Matcher};
+
+/// Single bytes, and tokens that cross the borders of terminals in every way.
+fn vocabulary() -> Vocabulary {
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    let more = [
+        "ab",
+        "abc",
+        "\"a",
+        "a\"",
+        "\":",
+        "\",\"",
+        "\"}",
+        "\"]",
+        "[\"",
+        "{\"",
+        "\":\"",
+        "\": \"",
+        ", ",
+        "},{",
+        "]]",
+        "[[",
+        "12",
+        "123",
+        "1,",
+        "1]",
+        "1}",
+        "1.5",
+        "e5",
+        "\\u",
+        "\\u00",
+        "\\n",
+        "\\\"",
+        "é",
+        "é\"",
+        "😀",
+        "  ",
+        "\n\n",
+        " \"",
+        "true",
+        "false,",
+        "null}",
+        "a\":1",
+        "a\":1,\"",
+        "\":1,\"a",
+        "b\":1,\"b\":",
+        "{\"a\":1}",
+        "\"\":\"\",\"",
+        "\":\"\",\"",
+        "aaaa",
+        "\"a\",",
+    ];
+    tokens.extend(more.map(|text| Token::Text(text.as_bytes().into())));
+    tokens.push(Token::Special("<end>".into()));
+    let end = tokens.len() as u32 - 1;
+    Vocabulary::new(tokens, vec![end]).unwrap()
+}
+
+/// Checks the mask against trying each token on a fork; returns the allowed tokens.
+fn check_mask(matcher: &mut Matcher, vocabulary: &Vocabulary) -> Vec<u32> {
+    let mut words = vec![u32::MAX; vocabulary.len().div_ceil(32) + 1];
+    matcher.fill_bitmask(&mut words).unwrap();
+    let all = 0..vocabulary.len() as u32;
+    let listed: Vec<u32> = matcher.mask().unwrap().iter().collect();
+    let bit = |id: &u32| words[*id as usize / 32] >> (id % 32) & 1 == 1;
+    let by_bits: Vec<u32> = all.clone().filter(bit).collect();
+    let tried: Vec<u32> = all.filter(|&id| matcher.fork().accept(id).is_ok()).collect();
+    let text = String::from_utf8_lossy(matcher.text()).into_owned();
+    let names = |ids: &[u32]| -> Vec<String> {
+        let name = |&id| vocabulary.bytes(id).map(String::from_utf8_lossy);
+        ids.iter().map(|id| format!("{id} {:?}", name(id))).collect()
+    };
+    assert_eq!(names(&listed), names(&by_bits), "list and bits differ after {text:?}");
+    assert_eq!(names(&listed), names(&tried), "mask and trial differ after {text:?}");
+    listed
+}
+
+/// A small generator of pseudo-random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+/// Random walks through a grammar: masks are exact, there are no dead ends, and any mix of
+/// rollbacks gives what a replay gives. Whole documents go to `judge`.
+fn walk(grammar: &Grammar, walks: u64, judge: impl Fn(&[u8])) {
+    let vocabulary = vocabulary();
+    let constraint = Constraint::new(grammar, &vocabulary).unwrap();
+    for seed in 0..walks {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+        let mut matcher = constraint.matcher();
+        let mut taken: Vec<u32> = Vec::new();
+        for _ in 0..60 {
+            if matcher.can_stop() {
+                judge(matcher.text());
+            }
+            if matcher.is_complete() {
+                break;
+            }
+            let allowed = check_mask(&mut matcher, &vocabulary);
+            assert!(!allowed.is_empty(), "dead end after {matcher:?}");
+            if random.below(6) == 0 && !taken.is_empty() {
+                let back = 1 + random.below(taken.len().min(4));
+                matcher.rollback(back).unwrap();
+                taken.truncate(taken.len() - back);
+                let mut replay = constraint.matcher();
+                taken.iter().for_each(|&token| replay.accept(token).unwrap());
+                assert_eq!(matcher.text(), replay.text());
+                let masks = [&mut matcher, &mut replay].map(|m| check_mask(m, &vocabulary));
+                assert_eq!(masks[0], masks[1]);
+                continue;
+            }
+            // Prefer long tokens: they cross borders.
+            let token = (0..3).map(|_| allowed[random.below(allowed.len())]).max().unwrap();
+            matcher.accept(token).unwrap();
+            taken.push(token);
+        }
+    }
+}
+
+fn text(grammar: &mut Grammar, text: &str) -> NodeId {
+    let expr = grammar.exprs.literal(text);
+    grammar.add(Node::Terminal(Terminal::Text(expr)))
+}
+
+fn item(node: NodeId) -> ItemClass {
+    ItemClass { node, counts: 0 }
+}
+
+/// Any JSON value.
+fn json(order: PropertyOrder) -> Grammar {
+    let mut grammar = Grammar::new(Limits::default());
+    let value = grammar.reserve();
+    let string = grammar.add(Node::Terminal(Terminal::String(ExprId::ANY)));
+    let number = grammar.add(Node::Terminal(Terminal::Number(NumberSpec::default())));
+    let words = ["true", "false", "null"].map(|word| text(&mut grammar, word));
+    let array = ArraySpec { rest: vec![item(value)], ..ArraySpec::default() };
+    let array = grammar.add(Node::Array(array));
+    let object = grammar.add(Node::Object(ObjectSpec {
+        properties: Vec::new(),
+        others: vec![OtherKeys { keys: ExprId::ANY, value, min: 0, max: None }],
+        min: 0,
+        max: None,
+        order,
+        dependent: Vec::new(),
+    }));
+    let alt = grammar.add(Node::Alt([&[string, number, array, object], &words[..]].concat()));
+    grammar.define(value, alt);
+    let margin = grammar.add(Node::Terminal(Terminal::Margin));
+    let root = grammar.add(Node::Seq(vec![margin, value, margin]));
+    grammar.set_root(root);
+    grammar
+}
+
+#[test]
+fn any_json() {
+    walk(&json(PropertyOrder::Any), 40, |bytes| {
+        serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    });
+}
+
+#[test]
+fn undeclared_keys_do_not_repeat() {
+    let vocabulary = vocabulary();
+    let constraint = Constraint::new(&json(PropertyOrder::Any), &vocabulary).unwrap();
+    let accepts = |text: &str| constraint.matcher().accept_bytes(text.as_bytes()).is_ok();
+    assert!(accepts(r#"{"a":1,"b":2}"#));
+    assert!(accepts(r#"{"a":1,"ab":2}"#));
+    assert!(!accepts(r#"{"a":1,"a":2}"#));
+    assert!(!accepts(r#"{"a":1,"\u0061":2}"#));
+    assert!(accepts(r#"{"a":{"a":1}}"#));
+    assert!(!accepts(r#"{"":1,"":2}"#));
+    for start in [r#"{"a":1,"#, r#"{"a":1,""#, r#"{"a":1,"a"#, r#"{"a":1,"ab":2,"a"#, "{\"b", "{"] {
+        let mut matcher = constraint.matcher();
+        matcher.accept_bytes(start.as_bytes()).unwrap();
+        check_mask(&mut matcher, &vocabulary);
+    }
+}
+
+fn person(order: PropertyOrder, min: u64, max: Option<u64>) -> Grammar {
+    let mut grammar = Grammar::new(Limits::default());
+    let string = grammar.exprs.repeat(ExprId::ANY_CHAR, 1, Some(3));
+    let string = grammar.add(Node::Terminal(Terminal::String(string)));
+    let number = grammar.add(Node::Terminal(Terminal::Number(NumberSpec::default())));
+    let list = ArraySpec { rest: vec![item(string)], min: 1, max: Some(2), ..ArraySpec::default() };
+    let list = grammar.add(Node::Array(list));
+    let property = |name: &str, value, required| Property { name: name.into(), value, required };
+    let declared = grammar.exprs.literals(&["a", "ab", "abc", "é"]);
+    let others = grammar.exprs.not(declared);
+    let root = grammar.add(Node::Object(ObjectSpec {
+        properties: vec![
+            property("a", string, false),
+            property("ab", number, true),
+            property("abc", list, true),
+            property("é", string, false),
+        ],
+        others: vec![OtherKeys { keys: others, value: number, min: 0, max: None }],
+        min,
+        max,
+        order,
+        dependent: vec![(0, 3)],
+    }));
+    grammar.set_root(root);
+    grammar
+}
+
+#[test]
+fn objects_of_every_kind() {
+    for order in [PropertyOrder::Any, PropertyOrder::Declared] {
+        for (min, max) in [(0, None), (3, Some(4)), (5, None), (0, Some(2))] {
+            walk(&person(order, min, max), 12, |bytes| {
+                let value: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+                let object = value.as_object().unwrap();
+                assert!(object.contains_key("ab") && object.contains_key("abc"));
+                assert!(!object.contains_key("a") || object.contains_key("é"));
+                assert!(object.len() as u64 >= min);
+                assert!(max.is_none_or(|max| object.len() as u64 <= max));
+            });
+        }
+    }
+}
+
+#[test]
+fn counted_strings_beyond_the_horizon() {
+    let mut grammar = Grammar::new(Limits::default());
+    let expr = grammar.exprs.repeat(ExprId::ANY_CHAR, 300, Some(1_000));
+    let root = grammar.add(Node::Terminal(Terminal::String(expr)));
+    grammar.set_root(root);
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    for (len, ok) in [(299, false), (300, true), (1_000, true), (1_001, false)] {
+        let text = format!("\"{}\"", "é".repeat(len));
+        let accepted = constraint.matcher().accept_bytes(text.as_bytes()).is_ok();
+        assert_eq!(accepted, ok, "{len}");
+    }
+    assert!(constraint.stats().states < 10, "{:?}", constraint.stats());
+}
+
+#[test]
+fn ambiguous_text_stays_flat() {
+    // S = "a" S* : every split of a run of a's.
+    let mut grammar = Grammar::new(Limits::default());
+    let s = grammar.reserve();
+    let a = text(&mut grammar, "a");
+    let more = grammar.add(Node::Repeat { item: s, separator: None, min: 0, max: None });
+    let body = grammar.add(Node::Seq(vec![a, more]));
+    grammar.define(s, body);
+    grammar.set_root(s);
+    walk(&grammar, 5, |_| {});
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let mut matcher = constraint.matcher();
+    for _ in 0..2_000 {
+        matcher.accept_bytes(b"a").unwrap();
+    }
+    assert!(matcher.can_stop());
+}
+
+#[test]
+fn nested_repeats_and_separators() {
+    let mut grammar = Grammar::new(Limits::default());
+    let (a, comma) = (text(&mut grammar, "ab"), text(&mut grammar, ", "));
+    let list = grammar.add(Node::Repeat { item: a, separator: Some(comma), min: 2, max: Some(3) });
+    let (open, close) = (text(&mut grammar, "["), text(&mut grammar, "]"));
+    let root = grammar.add(Node::Seq(vec![open, list, close]));
+    grammar.set_root(root);
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let cases =
+        [("[ab, ab]", true), ("[ab, ab, ab]", true), ("[ab]", false), ("[ab, ab, ab, ab]", false)];
+    for (text, ok) in cases {
+        let mut matcher = constraint.matcher();
+        let accepted = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop();
+        assert_eq!(accepted, ok, "{text}");
+    }
+    walk(&grammar, 5, |_| {});
+}
