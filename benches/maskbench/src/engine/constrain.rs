@@ -1,0 +1,62 @@
+//! This project's engine.
+use super::{Compiled, Engine, Sequence, Source};
+use crate::PropertyOrder;
+use crate::tokens::Tokens;
+use anyhow::{Result, bail};
+use constrain::{Constraint, Matcher, Vocabulary, grammar, schema};
+
+/// The library with a vocabulary.
+pub struct Ours {
+    vocabulary: Vocabulary,
+}
+
+impl Ours {
+    /// Reads the vocabulary with the library's own loader.
+    pub fn new(json: &[u8], tokens: &Tokens) -> Result<Self> {
+        let vocabulary = Vocabulary::from_tokenizer_json(json)?;
+        tokens.check(&vocabulary)?;
+        let len = vocabulary.len().max(tokens.len());
+        Ok(Self { vocabulary: vocabulary.with_len(len)? })
+    }
+}
+
+impl Engine for Ours {
+    fn compile(&self, source: Source<'_>, order: PropertyOrder) -> Result<Box<dyn Compiled + '_>> {
+        let grammar = match source {
+            Source::Schema(text) => {
+                let property_order = match order {
+                    PropertyOrder::Declared => grammar::PropertyOrder::Declared,
+                    PropertyOrder::Any => grammar::PropertyOrder::Any,
+                };
+                let options = schema::Options { property_order, ..schema::Options::default() };
+                schema::compile(text, &options)?
+            }
+            Source::Grammar(_, syntax) => bail!("text grammars ({syntax}) are not connected yet"),
+        };
+        Ok(Box::new(Ready(Constraint::new(&grammar, &self.vocabulary)?)))
+    }
+}
+
+struct Ready(Constraint);
+
+impl Compiled for Ready {
+    fn start(&mut self) -> Result<Box<dyn Sequence>> {
+        Ok(Box::new(Running(self.0.matcher())))
+    }
+}
+
+struct Running(Matcher);
+
+impl Sequence for Running {
+    fn fill(&mut self, mask: &mut [u32]) -> Result<()> {
+        Ok(self.0.fill_bitmask(mask)?)
+    }
+
+    fn accept(&mut self, token: u32) -> Result<()> {
+        Ok(self.0.accept(token)?)
+    }
+
+    fn can_stop(&mut self) -> Result<bool> {
+        Ok(self.0.can_stop())
+    }
+}
