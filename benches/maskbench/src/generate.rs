@@ -39,9 +39,9 @@ enum Closing {
 }
 
 /// How a document ended.
-enum End {
+enum Outcome {
     Complete(Vec<u8>),
-    DeadEnd,
+    Stuck,
     GivenUp,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Generator<'a> {
         for _ in 0..count {
             let mut sequence = compiled.start()?;
             match self.document(&mut *sequence, &names, rng, mask)? {
-                End::Complete(bytes) => {
+                Outcome::Complete(bytes) => {
                     let parsed = serde_json::from_slice::<Value>(&bytes);
                     let valid = parsed.is_ok_and(|document| judge.is_valid(&document));
                     if !valid {
@@ -80,11 +80,11 @@ impl<'a> Generator<'a> {
                     generated.invalid += usize::from(!valid);
                     generated.n += 1;
                 }
-                End::DeadEnd => {
+                Outcome::Stuck => {
                     generated.dead_ends += 1;
                     generated.n += 1;
                 }
-                End::GivenUp => {}
+                Outcome::GivenUp => {}
             }
         }
         Ok(Some(generated))
@@ -96,7 +96,7 @@ impl<'a> Generator<'a> {
         names: &[Vec<u32>],
         rng: &mut fastrand::Rng,
         mask: &mut [u32],
-    ) -> Result<End> {
+    ) -> Result<Outcome> {
         let mut bytes: Vec<u8> = Vec::new();
         // Tokens of a name that is being tried, the next one last.
         let mut name: Vec<u32> = Vec::new();
@@ -105,7 +105,7 @@ impl<'a> Generator<'a> {
             let hurry = rng.usize(..TOKENS_CALM) < step;
             let stop = sequence.can_stop()?;
             if stop && (hurry || rng.u8(..4) == 0) {
-                return Ok(End::Complete(bytes));
+                return Ok(Outcome::Complete(bytes));
             }
             if !names.is_empty() && wants_key(&bytes) {
                 name.clone_from(&names[rng.usize(..names.len())]);
@@ -119,12 +119,12 @@ impl<'a> Generator<'a> {
                 }
             };
             let Some(token) = drawn else {
-                return Ok(if stop { End::Complete(bytes) } else { End::DeadEnd });
+                return Ok(if stop { Outcome::Complete(bytes) } else { Outcome::Stuck });
             };
             sequence.accept(token)?;
             bytes.extend(self.tokens.bytes(token));
         }
-        Ok(End::GivenUp)
+        Ok(Outcome::GivenUp)
     }
 
     /// A text token of the mask: any one, or one of those that help most to end.
