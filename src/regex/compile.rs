@@ -34,7 +34,8 @@
 //! "something taken" (`moved`).
 //!
 //! A look-behind longer than one code point is translated where everything before it is known:
-//! not in a group, and no other assertion but `^` before. `P(?<=x)Q` is `(P & ANY·x)·Q`.
+//! not in a group, and no other assertion before but `^` and look-aheads right after that.
+//! `P(?<=x)Q` is `(P & ANY·x)·Q`.
 //!
 //! # Cost
 //! Each node is visited once, times the counts of bounded repetitions around it if it holds an
@@ -271,13 +272,36 @@ impl<'a> Compiler<'a> {
     fn branch(&mut self, items: &[NodeId], rest: Rest, anywhere: bool) -> Result<ExprId> {
         let is_long = |id: &NodeId| matches!(self.ast.node(*id), Node::LookBehind { .. });
         let long = items.iter().rposition(is_long);
-        let after = &items[long.map_or(0, |at| at + 1)..];
+        let (before, after) = items.split_at(long.map_or(0, |at| at + 1));
         let rest = self.concat(after, rest)?;
-        let before = match long {
-            Some(at) => self.prefix(&items[..=at], anywhere)?,
-            None if anywhere => ExprId::ANY,
-            None => ExprId::EPSILON,
+        let start = self.start_assertions(before);
+        let (start, before) = before.split_at(start);
+        let anywhere = anywhere && start.is_empty();
+        let before = self.prefix(before, anywhere)?;
+        let expr = self.after_prefix(before, &rest)?;
+        // Nothing but the context of the start passes the `^` in front.
+        let rest = self.concat(start, rest.map(|_, _| expr))?;
+        Ok(rest.fresh[START])
+    }
+
+    /// How many items at the front are `^` and what else takes nothing after it.
+    fn start_assertions(&self, items: &[NodeId]) -> usize {
+        let is_start = |id: &NodeId| match self.ast.node(*id) {
+            Node::Behind { class, start } => *start && self.ast.class(*class).ranges().is_empty(),
+            _ => false,
         };
+        if !items.first().is_some_and(is_start) {
+            return 0;
+        }
+        let takes_nothing = |id: &NodeId| {
+            let node = self.ast.node(*id);
+            matches!(node, Node::Behind { .. } | Node::Ahead { .. } | Node::LookAhead { .. })
+        };
+        items.iter().position(|id| !takes_nothing(id)).unwrap_or(items.len())
+    }
+
+    /// A prefix out of `before`, then the rest for the context that it leads to.
+    fn after_prefix(&mut self, before: ExprId, rest: &Rest) -> Result<ExprId> {
         let mut found = Vec::new();
         if self.exprs.nullable(before) {
             found.push(rest.fresh[START]);
@@ -292,6 +316,7 @@ impl<'a> Compiler<'a> {
             found.push(self.exprs.concat(&[taken, first]));
         } else {
             for part in 0..self.parts.len() {
+                self.fuel.spend(1)?;
                 let taken = self.ending_in(before, part);
                 found.push(self.exprs.concat(&[taken, rest.fresh[part + 1]]));
             }
@@ -299,26 +324,18 @@ impl<'a> Compiler<'a> {
         Ok(self.exprs.or(&found))
     }
 
-    /// What can be before the end of `items`, which holds long look-behinds.
+    /// What can be before the end of `items`, which are without assertions or long look-behinds.
     fn prefix(&mut self, items: &[NodeId], anywhere: bool) -> Result<ExprId> {
         let ast = self.ast;
         let mut before = if anywhere { ExprId::ANY } else { ExprId::EPSILON };
-        for (at, item) in items.iter().enumerate() {
+        for item in items {
             self.fuel.spend(1)?;
             before = match ast.node(*item) {
-                Node::LookBehind { body, negative } => {
-                    if !ast.is_pure(*body) {
-                        return Err(unsupported_look_behind());
-                    }
+                Node::LookBehind { body, negative } if ast.is_pure(*body) => {
                     let body = self.plain[body.index()];
                     let wanted = self.exprs.concat(&[ExprId::ANY, body]);
                     let wanted = if *negative { self.exprs.not(wanted) } else { wanted };
                     self.exprs.and(&[before, wanted])
-                }
-                Node::Behind { class, start: true }
-                    if at == 0 && ast.class(*class).ranges().is_empty() =>
-                {
-                    ExprId::EPSILON
                 }
                 _ if ast.is_pure(*item) => {
                     let expr = self.plain[item.index()];

@@ -12,12 +12,9 @@
 //! | `email` | no `\ ` (escaped space) in a quoted local part | validators disagree |
 //! | `idn-email` | a local part with other characters than ASCII has at most 16 | the limit of 64 counts bytes |
 //! | `hostname` | a label with `--` in places 3 and 4 must be one of a list of A-labels | whether Punycode is well-formed is not regular |
-//! | `idn-hostname` | see [`host`](self) below | the tables of IDNA are not regular in length |
-//! | `regex` | no back-references, names or nesting beyond 6 | not regular |
-//!
-//! `idn-hostname`: labels of one writing system each (Latin, Greek, Cyrillic, Armenian, Georgian,
-//! Thai, Devanagari, Han with kana, Hangul, Hebrew, Arabic), in lower case and composed form, short
-//! enough that the A-label has at most 63 characters however it is encoded.
+//! | `hostname` | at most 3 labels, or 7 of at most 35 characters, or 15 of 15 | the limit of 253 characters itself would need a state for each length that is left |
+//! | `idn-hostname` | at most 3 labels, each of at most 7 to 14 characters if not ASCII, of common writing systems, in lower case and composed | the limits count the encoding in ASCII; see `format/idn.rs` |
+//! | `regex` | no back-references, names or properties; groups nested to 4, look-around not in groups | not regular |
 
 use super::{Flags, whole_with};
 use crate::expr::{ExprId, Exprs};
@@ -25,6 +22,7 @@ use crate::limits::{Fuel, Limits};
 
 mod date;
 mod host;
+mod idn;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -122,7 +120,10 @@ impl Format {
             Self::Email => host::email(exprs),
             Self::IdnEmail => host::idn_email(exprs),
             Self::Hostname => host::hostname(exprs),
-            Self::IdnHostname => host::idn_hostname(exprs),
+            Self::IdnHostname => {
+                let stop = regex(exprs, idn::STOPS);
+                idn::names(exprs, stop, idn::Use::Host)
+            }
             Self::Ipv4 => regex(exprs, host::IPV4),
             Self::Ipv6 => regex(exprs, &host::ipv6(1)),
             Self::Uri => uri::uri(exprs, uri::Charset::Ascii),

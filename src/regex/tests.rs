@@ -62,6 +62,8 @@ fn assertions_look_at_their_surroundings() {
     check("(?<!x)a", &["a", "ya", "xaa"], &["xa"]);
     check("(?<=^|,)a", &["a", ",a", "b,a"], &["ba"]);
     check(r"^.*(?<!\.tmp)$", &["", "a.txt", "tmp"], &[".tmp", "a.tmp"]);
+    check(r"^(?!x)\w*(?<!ab)(?<!cd)$", &["", "b", "abc"], &["xb", "ab", "acd"]);
+    check(r"(?<!ab)c|^(?=.*z).*(?<=yy)", &["c", "abyyz", "zyy"], &["abc", "yy", "zy"]);
     check(r"a(?<=ba)c", &["bac"], &["ac", "aac"]);
     check("(?=a(?!b(?=c)))a.", &["ab", "abd", "ac"], &["abc", "a"]);
     check("(?:(?=a)|b)*c", &["c", "bc", "ac"], &["", "b"]);

@@ -1,6 +1,6 @@
 //! Addresses, host names and mailboxes.
 
-use super::regex;
+use super::{idn, regex};
 use crate::expr::{ExprId, Exprs};
 
 /// `IPv4address` of RFC 3986: no leading zeros.
@@ -34,14 +34,23 @@ pub(super) fn ipv6(least: usize) -> String {
     format!("(?:{})", branches.join("|"))
 }
 
-/// One label of a host name.
-const LABEL: &str = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+/// One label of at most `max` (5 or more) characters without hyphens in both places 3 and 4: those
+/// labels are reserved (RFC 5891). Written so that it needs no intersection. `first` may start it.
+pub(super) fn ascii_label(first: &str, max: usize) -> String {
+    let (end, any) = ("[A-Za-z0-9]", "[A-Za-z0-9-]");
+    let long = format!("(?:{any}{end}|{end}-){any}{{0,{}}}{end}", max - 5);
+    format!("{first}(?:{any}{{0,2}}{end}|{any}{long})?")
+}
 
-/// Code points of a host name.
-const HOSTNAME_MAX: u64 = 253;
+/// How many labels of what length: a name of 3 labels has at most 3·63 + 2 = 191 characters.
+/// The limit of 253 characters itself would need a state for each length that is left.
+const NAMES: &[(u64, usize)] = &[(3, 63), (7, 35), (15, 15)];
+
+/// None of [`A_LABELS`] is longer.
+const A_LABEL_MAX: usize = 22;
 
 /// Labels in Punycode: the top-level domains of countries and territories in other scripts.
-const A_LABELS: &[&str] = &[
+pub(super) const A_LABELS: &[&str] = &[
     "xn--2scrj9c",
     "xn--3e0b707e",
     "xn--3hcrj9c",
@@ -104,27 +113,23 @@ const A_LABELS: &[&str] = &[
 ];
 
 pub(super) fn hostname(exprs: &mut Exprs) -> ExprId {
-    let label = ascii_label(exprs);
-    let dot = exprs.literal(".");
-    let names = joined(exprs, label, dot);
-    let short = exprs.repeat(ExprId::ANY_CHAR, 1, Some(HOSTNAME_MAX));
-    exprs.and(&[names, short])
-}
-
-/// A label that IDNA reserves for nothing, or a known A-label.
-fn ascii_label(exprs: &mut Exprs) -> ExprId {
-    let label = regex(exprs, LABEL);
-    let reserved = regex(exprs, "(?s:..--.*)");
-    let free = exprs.not(reserved);
-    let plain = exprs.and(&[label, free]);
     let known = exprs.literals(A_LABELS);
-    exprs.or(&[plain, known])
+    let dot = exprs.literal(".");
+    let mut names = Vec::new();
+    for &(count, max) in NAMES {
+        let mut label = regex(exprs, &ascii_label("[A-Za-z0-9]", max));
+        if max > A_LABEL_MAX {
+            label = exprs.or(&[label, known]);
+        }
+        names.push(joined(exprs, label, dot, count));
+    }
+    exprs.or(&names)
 }
 
-/// One or more of `item` with `separator` between.
-fn joined(exprs: &mut Exprs, item: ExprId, separator: ExprId) -> ExprId {
+/// One to `count` of `item` with `separator` between.
+pub(super) fn joined(exprs: &mut Exprs, item: ExprId, separator: ExprId, count: u64) -> ExprId {
     let next = exprs.concat(&[separator, item]);
-    let others = exprs.repeat(next, 0, None);
+    let others = exprs.repeat(next, 0, Some(count - 1));
     exprs.concat(&[item, others])
 }
 
@@ -143,7 +148,9 @@ pub(super) fn idn_email(exprs: &mut Exprs) -> ExprId {
     let other = local_part(exprs, r"\u{80}-\u{10FFFF}");
     let other = at_most(exprs, other, 16);
     let local = exprs.or(&[ascii, other]);
-    let host = idn_domain(exprs);
+    // Validators split at the ASCII full stop only.
+    let stop = exprs.literal(".");
+    let host = idn::names(exprs, stop, idn::Use::Mailbox);
     mailbox(exprs, local, host)
 }
 
@@ -164,88 +171,4 @@ fn mailbox(exprs: &mut Exprs, local: ExprId, host: ExprId) -> ExprId {
     let domain = exprs.or(&[host, literal]);
     let at = exprs.literal("@");
     exprs.concat(&[local, at, domain])
-}
-
-/// Labels of one writing system each: what they may start with, what may only follow, and the
-/// greatest length. All are in lower case, composed, and stand for themselves in IDNA; what needs
-/// a neighbour (the dot in Catalan l·l, keraia, joiners) comes with it.
-const SCRIPTS: &[(&str, &str, u64)] = &[
-    (
-        concat!(
-            "[0-9a-zß-öø-ÿāăąćĉċčďđēĕėęěĝğġģĥħĩīĭįıĵķĺļľłńņňōŏőœŕŗřśŝşšţťŧũūŭůűųŵŷźżž]",
-            "|l·l",
-        ),
-        "",
-        18,
-    ),
-    ("[0-9α-ωά-ώΐΰ]|͵[α-ω]", "", 18),
-    ("[0-9а-џґ]", "", 18),
-    ("[0-9ա-ֆ]", "", 18),
-    ("[0-9ა-ჺ]", "", 18),
-    ("[0-9ก-ะาเ-ๆ]", "|[ัิ-ฺ็-๎]", 18),
-    ("[0-9अ-हऽ]", r"|[ँ-ःा-ौ०-९]|\u{94d}[\u{200c}\u{200d}]?", 11),
-    ("[0-9〇々ぁ-ゖァ-ヺーㇰ-ㇿ㐀-䶿一-鿿]|・*[ぁ-ゖァ-ヺ一-鿿]・*", "", 11),
-    ("[0-9가-힣]", "", 11),
-];
-
-/// Full stops that separate labels.
-const STOPS: &str = "[.\u{3002}\u{ff0e}\u{ff61}]";
-
-/// Greatest length with labels beyond ASCII: at worst, each two code points (a letter and a dot)
-/// become ten in ASCII.
-const IDN_MAX: u64 = 50;
-
-pub(super) fn idn_hostname(exprs: &mut Exprs) -> ExprId {
-    let stop = regex(exprs, STOPS);
-    idn_name(exprs, stop)
-}
-
-/// Domains of mailboxes: validators want each label to start and end with a letter or digit in the
-/// Unicode sense, and split at the ASCII full stop only.
-fn idn_domain(exprs: &mut Exprs) -> ExprId {
-    let stop = exprs.literal(".");
-    let name = idn_name(exprs, stop);
-    let end = r"[\p{Alphabetic}\p{N}]";
-    let label = format!("{end}(?:[^.]*{end})?");
-    let ends = regex(exprs, &format!(r"{label}(?:\.{label})*"));
-    exprs.and(&[name, ends])
-}
-
-fn idn_name(exprs: &mut Exprs, stop: ExprId) -> ExprId {
-    let ascii = ascii_label(exprs);
-    let plain = joined(exprs, ascii, stop);
-    let plain = at_most(exprs, plain, HOSTNAME_MAX);
-    let mut labels = vec![ascii];
-    for (first, more, max) in SCRIPTS {
-        let text = format!("(?:{first})(?:(?:{first}{more}|-)*(?:{first}{more}))?");
-        labels.push(short_label(exprs, &text, *max));
-    }
-    let label = exprs.or(&labels);
-    let left_to_right = joined(exprs, label, stop);
-    let left_to_right = at_most(exprs, left_to_right, IDN_MAX);
-    let right_to_left = right_to_left(exprs, stop);
-    exprs.or(&[plain, left_to_right, right_to_left])
-}
-
-/// Labels of a regular expression with at most `max` code points, and no `--` in places 3 and 4.
-fn short_label(exprs: &mut Exprs, text: &str, max: u64) -> ExprId {
-    let label = regex(exprs, text);
-    let reserved = regex(exprs, "(?s:..--.*)");
-    let free = exprs.not(reserved);
-    let short = exprs.repeat(ExprId::ANY_CHAR, 1, Some(max));
-    exprs.and(&[label, free, short])
-}
-
-/// Names with Hebrew or Arabic labels. By the Bidi rule (RFC 5893) every label then starts with
-/// a letter, and a label has digits of one kind.
-fn right_to_left(exprs: &mut Exprs, stop: ExprId) -> ExprId {
-    let hebrew = "[א-ת][׳״]?(?:(?:[א-ת][׳״]?|[0-9-])*(?:[א-ת][׳״]?|[0-9]))?";
-    let letter = "[ء-ؿف-يٱ-ٴٹ-ۓەۺ-ۼ۽۾]";
-    let arabic = ["0-9", "٠-٩", "۰-۹"]
-        .map(|digits| format!("{letter}(?:(?:{letter}|[{digits}-])*(?:{letter}|[{digits}]))?"));
-    let ascii = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?";
-    let text = format!("{ascii}|{hebrew}|{}", arabic.join("|"));
-    let label = short_label(exprs, &text, 11);
-    let names = joined(exprs, label, stop);
-    at_most(exprs, names, IDN_MAX)
 }

@@ -10,7 +10,7 @@ pub(super) const UUID: &str =
 pub(super) const JSON_POINTER: &str = "(?s:/(?:[^~/]|~[01])*)*";
 
 /// Groups of a regular expression that may be open at once.
-const REGEX_DEPTH: usize = 6;
+const REGEX_DEPTH: usize = 4;
 
 pub(super) fn relative_json_pointer(exprs: &mut Exprs) -> ExprId {
     regex(exprs, &format!("(?:0|[1-9][0-9]*)(?:#|{JSON_POINTER})"))
@@ -22,6 +22,9 @@ pub(super) fn relative_json_pointer(exprs: &mut Exprs) -> ExprId {
 /// regex(0)  = branches of terms without groups
 /// regex(n)  = branches of terms, or of groups around regex(n - 1)
 /// ```
+///
+/// Look-around holds no look-around and is in no group: a state then need not know in which order
+/// groups and look-arounds are open.
 pub(super) fn regex_format(exprs: &mut Exprs) -> ExprId {
     let quantifier = regex(exprs, &format!(r"(?:(?:[*+?]|\{{{}\}})\??)?", counts()));
     let assertion = regex(exprs, r"[$^]|\\[Bb]");
@@ -30,14 +33,16 @@ pub(super) fn regex_format(exprs: &mut Exprs) -> ExprId {
     let look_around = exprs.literals(&["(?=", "(?!", "(?<=", "(?<!"]);
     let (close, bar) = (exprs.literal(")"), exprs.literal("|"));
     let atom = exprs.concat(&[atom, quantifier]);
-    let mut term = exprs.or(&[assertion, atom]);
-    let flat = term;
+    let flat = exprs.or(&[assertion, atom]);
+    let mut term = flat;
+    let mut inner = ExprId::NEVER;
     for _ in 0..REGEX_DEPTH {
-        let inner = branches(exprs, term, bar);
+        inner = branches(exprs, term, bar);
         let group = exprs.concat(&[group, inner, close, quantifier]);
-        let look_around = exprs.concat(&[look_around, inner, close]);
-        term = exprs.or(&[flat, group, look_around]);
+        term = exprs.or(&[flat, group]);
     }
+    let look_around = exprs.concat(&[look_around, inner, close]);
+    let term = exprs.or(&[term, look_around]);
     branches(exprs, term, bar)
 }
 
