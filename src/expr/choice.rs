@@ -30,30 +30,63 @@ impl Exprs {
     /// All of `parts`; [`ExprId::ANY`] if there are none.
     ///
     /// A set of literals (up to 10,000) is filtered by the other parts, so that literals stay
-    /// literals; a literal that the other parts exclude is dropped from a complement.
+    /// literals. Literals that complements exclude become one set, without those that the other
+    /// parts exclude anyway.
     pub fn and(&mut self, parts: &[ExprId]) -> ExprId {
-        let mut parts = parts.to_vec();
-        if let Some(at) = parts.iter().position(|&p| self.is_small_set(p)) {
-            let set = parts.remove(at);
-            let rest = self.all_of(&parts);
+        let mut flat = Vec::with_capacity(parts.len());
+        for &part in parts {
+            match self.node(part) {
+                Node::And(list) => flat.extend_from_slice(self.lists.get(list)),
+                _ => flat.push(part),
+            }
+        }
+        if let Some(at) = flat.iter().position(|&part| self.is_small_set(part)) {
+            let set = flat.swap_remove(at);
+            let rest = self.all_of(&flat);
             return match self.filtered_by(set, rest) {
                 Some(left) => left,
                 None => self.all_of(&[set, rest]),
             };
         }
-        for i in 0..parts.len() {
-            let Node::Not(inner) = self.node(parts[i]) else { continue };
-            if !self.is_small_set(inner) {
-                continue;
-            }
-            let others: Vec<ExprId> =
-                parts.iter().enumerate().filter(|&(j, _)| j != i).map(|(_, &p)| p).collect();
-            let others = self.all_of(&others);
-            if let Some(left) = self.filtered_by(inner, others) {
-                parts[i] = self.not(left);
-            }
+        let mut excluded = Vec::new();
+        let mut others = Vec::new();
+        for part in flat {
+            self.split_complement(part, &mut excluded, &mut others);
         }
-        self.all_of(&parts)
+        let others = self.all_of(&others);
+        if excluded.is_empty() {
+            return others;
+        }
+        let excluded = self.or(&excluded);
+        let excluded = self.filtered_by(excluded, others).unwrap_or(excluded);
+        let complement = self.not(excluded);
+        self.all_of(&[others, complement])
+    }
+
+    /// Sorts a part of an intersection into sets of literals that it excludes, and the rest.
+    fn split_complement(
+        &mut self,
+        part: ExprId,
+        excluded: &mut Vec<ExprId>,
+        others: &mut Vec<ExprId>,
+    ) {
+        let Node::Not(inner) = self.node(part) else {
+            return others.push(part);
+        };
+        let inner = match self.node(inner) {
+            Node::Or(list) => self.lists.get(list).to_vec(),
+            _ => vec![inner],
+        };
+        let (sets, rest): (Vec<ExprId>, Vec<ExprId>) =
+            inner.into_iter().partition(|&part| self.is_small_set(part));
+        if sets.is_empty() {
+            return others.push(part);
+        }
+        excluded.extend(sets);
+        if !rest.is_empty() {
+            let rest = self.any_of(&rest);
+            others.push(self.not(rest));
+        }
     }
 
     fn is_small_set(&self, expr: ExprId) -> bool {
@@ -64,7 +97,8 @@ impl Exprs {
         }
     }
 
-    /// The literals of `set` that match `other`, unless that takes too much work.
+    /// The literals of `set` (a set, or a union of some) that match `other`, unless that takes
+    /// too much work.
     fn filtered_by(&mut self, set: ExprId, other: ExprId) -> Option<ExprId> {
         if other == ExprId::ANY {
             return Some(set);
@@ -72,11 +106,23 @@ impl Exprs {
         let depth = match self.node(set) {
             Node::Literal(_, offset) => offset,
             Node::Set(set) => set.depth,
+            Node::Or(list) => {
+                let mut parts = self.lists.get(list).to_vec();
+                for part in &mut parts {
+                    *part = self.filtered_by(*part, other)?;
+                }
+                return Some(self.any_of(&parts));
+            }
             _ => return None,
         };
         let ids = self.literals_left(set)?;
-        let keep = self.matching(&ids, depth as usize, other, &mut Fuel::new(FILTER_FUEL)).ok()?;
-        Some(self.literals_filtered(set, &|id| keep.binary_search(&id).is_ok()))
+        let fuel = &mut Fuel::new(FILTER_FUEL);
+        let keep = self.matching(&ids, depth as usize, other, fuel).ok()?;
+        Some(match depth {
+            // A set of its own, so that it is the same whichever way it came about.
+            0 => self.literal_set(keep),
+            _ => self.literals_filtered(set, &|id| keep.binary_search(&id).is_ok()),
+        })
     }
 
     /// Any of `parts`, without the merging of literals.
@@ -153,18 +199,17 @@ impl Exprs {
         if counted.is_empty() {
             return;
         }
-        for &part in flat.iter() {
-            let bare = |&(item, tail, ..): &(ExprId, ExprId, u64, u64)| {
-                item == part && tail == ExprId::EPSILON
-            };
-            if counted.iter().any(bare) {
-                counted.push((part, ExprId::EPSILON, 1, 1));
-            }
-        }
+        // `X` is `X{1,1}` beside another repetition of it.
+        let items: Vec<ExprId> =
+            counted.iter().filter(|c| c.1 == ExprId::EPSILON).map(|c| c.0).collect();
+        let bare: Vec<ExprId> =
+            items.into_iter().filter(|item| flat.binary_search(item).is_ok()).collect();
+        counted.extend(bare.iter().map(|&item| (item, ExprId::EPSILON, 1, 1)));
         if counted.len() < 2 {
             return;
         }
         counted.sort_unstable();
+        counted.dedup();
         let mut merged: Vec<(ExprId, ExprId, u64, u64)> = Vec::with_capacity(counted.len());
         for next in counted.iter().copied() {
             match merged.last_mut() {
@@ -180,11 +225,8 @@ impl Exprs {
         if merged.len() == counted.len() {
             return;
         }
-        flat.retain(|&part| {
-            let bare =
-                merged.iter().any(|&(item, tail, ..)| item == part && tail == ExprId::EPSILON);
-            !bare && self.counted_head(part).is_none()
-        });
+        flat.retain(|&part| self.counted_head(part).is_none());
+        flat.retain(|part| !bare.contains(part));
         for (item, tail, min, max) in merged {
             let head = self.repeat_counts(item, min, max);
             let whole = self.join(head, tail);

@@ -79,13 +79,19 @@ fn slice<'a, T>(pool: &'a [T], ends: &[u32], id: u32) -> &'a [T] {
 }
 
 impl<T: Copy + Eq + Hash> Slices<T> {
+    /// The id of `items` if they were interned.
+    pub(super) fn find(&self, items: &[T]) -> Option<u32> {
+        let hash = self.hasher.hash_one(items);
+        self.table.find(hash, |&i| slice(&self.pool, &self.ends, i) == items).copied()
+    }
+
     /// The id of `items`, interned if new.
     pub(super) fn intern(&mut self, items: &[T]) -> u32 {
-        let hash = self.hasher.hash_one(items);
-        let (pool, ends, hasher) = (&self.pool, &self.ends, &self.hasher);
-        if let Some(&found) = self.table.find(hash, |&i| slice(pool, ends, i) == items) {
+        if let Some(found) = self.find(items) {
             return found;
         }
+        let hash = self.hasher.hash_one(items);
+        let (pool, ends, hasher) = (&self.pool, &self.ends, &self.hasher);
         let new = id(self.ends.len());
         self.table.insert_unique(hash, new, |&i| hasher.hash_one(slice(pool, ends, i)));
         self.pool.extend_from_slice(items);
@@ -120,13 +126,16 @@ fn text<'a>(pool: &'a str, ends: &[usize], id: u32) -> &'a str {
 }
 
 impl Texts {
-    /// The id of `value`, interned if new.
-    pub(super) fn intern(&mut self, value: &str) -> u32 {
+    /// The id of `value` if it was interned.
+    pub(super) fn find(&self, value: &str) -> Option<u32> {
+        let hash = self.hasher.hash_one(value);
+        self.table.find(hash, |&i| text(&self.pool, &self.ends, i) == value).copied()
+    }
+
+    /// Adds a `value` that [`Texts::find`] did not find.
+    pub(super) fn insert(&mut self, value: &str) -> u32 {
         let hash = self.hasher.hash_one(value);
         let (pool, ends, hasher) = (&self.pool, &self.ends, &self.hasher);
-        if let Some(&found) = self.table.find(hash, |&i| text(pool, ends, i) == value) {
-            return found;
-        }
         let new = id(self.ends.len());
         self.table.insert_unique(hash, new, |&i| hasher.hash_one(text(pool, ends, i)));
         self.pool.push_str(value);

@@ -51,7 +51,7 @@ impl Progression {
             return Some(Self::new(first, last, step));
         }
         // Copies of the finer one, shifted by the steps of the coarser one, must leave no gap.
-        let dense = coarse.step % fine.step == 0 && fine.spans(coarse.step - fine.step);
+        let dense = coarse.step.is_multiple_of(fine.step) && fine.spans(coarse.step - fine.step);
         dense.then(|| Self::new(first, last, fine.step))
     }
 
@@ -164,7 +164,7 @@ fn join(a: Progression, b: Progression) -> Option<Progression> {
         (false, _) => a.step,
     };
     let fits = |p: Progression| p.is_single() || p.step == step;
-    let aligned = step > 0 && (b.first - a.first) % step == 0;
+    let aligned = step > 0 && (b.first - a.first).is_multiple_of(step);
     let touches = a.last == UNBOUNDED || b.first <= a.last.saturating_add(step);
     (fits(a) && fits(b) && aligned && touches).then(|| Progression::new(a.first, last, step))
 }
@@ -197,7 +197,7 @@ fn repeat_one(p: Progression, min: u64, max: u64) -> Option<Lengths> {
         }
         let next = p.first.checked_mul(k + 1)?;
         let touches = block.last == UNBOUNDED || next <= block.last.saturating_add(p.step);
-        let aligned = p.first % p.step == 0;
+        let aligned = p.first.is_multiple_of(p.step);
         if aligned && touches && k > 0 {
             out.push(Progression::new(block.first, top, p.step));
             return Lengths(out).tidy();

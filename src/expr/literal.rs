@@ -12,6 +12,7 @@
 use super::intern::id;
 use super::node::{Exprs, Node, SetNode};
 use super::{ExprId, LiteralId, Transition, View};
+use std::sync::Arc;
 
 /// Strings below this number are merged into one set by `or`.
 const MERGE_LIMIT: usize = 1024;
@@ -31,7 +32,10 @@ impl Exprs {
 
     /// Interns a literal string; the same text has the same id in this arena.
     pub fn literal_id(&mut self, text: &str) -> LiteralId {
-        LiteralId(self.texts.intern(text))
+        match self.texts.find(text) {
+            Some(found) => LiteralId(found),
+            None => LiteralId(Arc::make_mut(&mut self.texts).insert(text)),
+        }
     }
 
     /// The text of a literal.
@@ -92,7 +96,7 @@ impl Exprs {
     }
 
     /// The set of these literals.
-    fn literal_set(&mut self, mut ids: Vec<LiteralId>) -> ExprId {
+    pub(super) fn literal_set(&mut self, mut ids: Vec<LiteralId>) -> ExprId {
         ids.sort_by(|&a, &b| self.literal_text(a).cmp(self.literal_text(b)));
         ids.dedup();
         match *ids {
@@ -100,7 +104,10 @@ impl Exprs {
             [id] => self.literal_from(id, 0, u64::from(self.texts.chars(id.0))),
             _ => {
                 let (min, max) = self.chars_of(ids.iter().copied());
-                let set = self.sets.intern(&ids);
+                let set = match self.sets.find(&ids) {
+                    Some(found) => found,
+                    None => Arc::make_mut(&mut self.sets).intern(&ids),
+                };
                 let node = SetNode { set, lo: 0, hi: id(ids.len()), depth: 0, filter: 0 };
                 self.add_leaf(Node::Set(node), min, max)
             }
@@ -207,8 +214,21 @@ impl Exprs {
         }
     }
 
+    /// The code point with which all strings of a set go on.
+    fn common_char(&self, expr: ExprId, set: SetNode) -> Option<char> {
+        let first = self.set_char(set, set.lo)?;
+        (!self.nullable(expr) && self.set_char(set, set.hi - 1) == Some(first)).then_some(first)
+    }
+
     /// Appends the runs of a set: one for each code point with which strings go on.
     pub(super) fn set_runs(&mut self, expr: ExprId, set: SetNode) {
+        if let Some(c) = self.common_char(expr, set) {
+            let node = SetNode { depth: set.depth + c.len_utf8() as u32, ..set };
+            let info = self.info(expr);
+            let target = self.add_leaf(Node::Set(node), info.min - 1, info.max - 1);
+            self.runs.push(Transition { first: c.into(), last: c.into(), target });
+            return;
+        }
         let depth_chars = self.depth_chars(expr, set);
         let kept: Vec<u32> = self.kept(set).collect();
         let mut rest = &kept[usize::from(self.nullable(expr))..];

@@ -4,9 +4,13 @@ use super::table::Table;
 use super::{ExprId, LiteralId, Transition, class};
 use crate::error::{Error, Kind, Result};
 use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// "No upper bound" of a count or a length.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
+
+/// Room beyond the limit for one call of a constructor.
+const SLACK: usize = 1 << 16;
 
 /// An expression; children are older than parents, but for [`Node::Later`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,8 +83,9 @@ pub struct Exprs {
     pub(super) runs: Vec<Transition>,
     pub(super) lists: Slices<ExprId>,
     pub(super) classes: Slices<class::Range>,
-    pub(super) texts: Texts,
-    pub(super) sets: Slices<LiteralId>,
+    /// Shared by clones until one of them adds a text.
+    pub(super) texts: Arc<Texts>,
+    pub(super) sets: Arc<Slices<LiteralId>>,
     pub(super) filters: Slices<u64>,
     /// Concatenations whose first half is one itself.
     pub(super) joined: HashMap<(ExprId, ExprId), ExprId>,
@@ -94,10 +99,12 @@ pub struct Exprs {
 }
 
 impl Exprs {
-    /// An arena for at most `limit` expressions, derivatives included.
+    /// An arena for about `limit` expressions, derivatives included.
     ///
-    /// Constructors cannot fail: one that would go beyond the limit returns [`ExprId::NEVER`] and
-    /// marks the arena, and from then on [`Exprs::check`] and every method with fuel fail.
+    /// Beyond the limit every method with fuel fails before it adds anything, and works again
+    /// after [`Exprs::set_limit`]. Constructors cannot fail: what they add between two such calls
+    /// is as large as their input. Should that ever reach twice the limit, they return
+    /// [`ExprId::NEVER`] and spoil the arena: all methods with fuel then fail for good.
     pub fn with_limit(limit: usize) -> Self {
         let mut exprs = Self {
             nodes: Values::default(),
@@ -106,16 +113,17 @@ impl Exprs {
             runs: Vec::new(),
             lists: Slices::default(),
             classes: Slices::default(),
-            texts: Texts::default(),
-            sets: Slices::default(),
+            texts: Arc::default(),
+            sets: Arc::default(),
             filters: Slices::default(),
             joined: HashMap::default(),
             length_sets: HashMap::default(),
             clamped: HashMap::default(),
             definitions: Vec::new(),
-            limit: limit.clamp(16, u32::MAX as usize / 8),
+            limit: 0,
             overflowed: false,
         };
+        exprs.set_limit(limit);
         exprs.filters.intern(&[]);
         let all = exprs.classes.intern(&class::ALL);
         exprs.add(Node::Never);
@@ -131,12 +139,17 @@ impl Exprs {
         self.nodes.len()
     }
 
+    /// Changes the limit of [`Exprs::with_limit`].
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.clamp(16, u32::MAX as usize / 16);
+    }
+
     /// Whether the arena still is within its limit.
     ///
     /// # Errors
-    /// [`Kind::TooComplex`] once an expression did not fit; this stays so.
+    /// [`Kind::TooComplex`] if not.
     pub fn check(&self) -> Result<()> {
-        if !self.overflowed {
+        if !self.overflowed && self.used() <= self.limit {
             return Ok(());
         }
         let limit = self.limit as u64;
@@ -188,7 +201,7 @@ impl Exprs {
     }
 
     fn add_new(&mut self, node: Node, info: Info) -> ExprId {
-        if self.nodes.len() >= self.limit || self.out_of_memory() {
+        if self.used() > 2 * self.limit + SLACK {
             self.overflowed = true;
             return ExprId::NEVER;
         }
@@ -197,10 +210,11 @@ impl Exprs {
         ExprId(self.nodes.insert(node))
     }
 
-    /// The pools behind the nodes count too: a node may hold a long list, class or table.
-    fn out_of_memory(&self) -> bool {
+    /// What counts against the limit: nodes, and what they hold beyond four items each.
+    fn used(&self) -> usize {
         let pooled = self.runs.len() + self.lists.pool_len() + self.classes.pool_len();
-        pooled + 2 * self.filters.pool_len() > self.limit.saturating_mul(4)
+        let pooled = pooled + 2 * self.filters.pool_len() + self.joined.len();
+        self.nodes.len().max(pooled / 4)
     }
 
     /// Properties of a node out of those of its children. Literals and sets come by
@@ -282,9 +296,25 @@ impl Exprs {
             out.max = out.max.min(part.max);
             out.nullable &= part.nullable;
         }
-        if out.nullable {
+        if out.nullable || self.is_live_window(list) {
             out.life = Life::Live;
         }
         out
+    }
+
+    /// `X & .{m,n}` with a plain `X` of which the least or the greatest length is in the window
+    /// (both are lengths of strings of `X`). Most intersections with lengths are of this kind.
+    fn is_live_window(&self, list: u32) -> bool {
+        let [a, b] = *self.lists.get(list) else {
+            return false;
+        };
+        let (ExprId::ANY_CHAR, min, max, x) = (match (self.counts(a), self.counts(b)) {
+            ((ExprId::ANY_CHAR, min, max), _) => (ExprId::ANY_CHAR, min, max, self.info(b)),
+            ((..), (item, min, max)) => (item, min, max, self.info(a)),
+        }) else {
+            return false;
+        };
+        let holds = |length: u64| min <= length && length <= max;
+        !x.boolean && x.life == Life::Live && (holds(x.min) || holds(x.max))
     }
 }

@@ -12,6 +12,7 @@ use super::node::{Exprs, Life, Node, UNBOUNDED};
 use super::{ExprId, Transition};
 use crate::error::Result;
 use crate::limits::Fuel;
+use std::ops::Range;
 
 /// Where the runs of an expression are in `Exprs::runs`.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +83,9 @@ impl Exprs {
         let mut kept = start as usize;
         if self.info(expr).boolean {
             for i in start as usize..(start + len) as usize {
-                self.is_never(self.runs[i].target, fuel)?;
+                if self.life(self.runs[i].target) == Life::Unknown {
+                    self.is_never(self.runs[i].target, fuel)?;
+                }
             }
         }
         for i in start as usize..(start + len) as usize {
@@ -101,21 +104,25 @@ impl Exprs {
         if self.has_table(expr) {
             return Ok(());
         }
-        let mut stack = vec![expr];
+        // What this pushes are parts, of which those that have parts push theirs, and so on.
+        let mut stack = Vec::new();
+        self.push_needed(expr, &mut stack);
         while let Some(&top) = stack.last() {
-            if self.has_table(top) {
-                stack.pop();
-                continue;
-            }
             let before = stack.len();
-            self.push_needed(top, &mut stack);
+            if !self.has_table(top) {
+                self.push_needed(top, &mut stack);
+            }
             if stack.len() > before {
+                // Also what ends an equation that comes to itself without reading anything.
+                fuel.spend(1)?;
                 continue;
             }
-            self.make_table(top, fuel)?;
             stack.pop();
+            if !self.has_table(top) {
+                self.make_table(top, fuel)?;
+            }
         }
-        Ok(())
+        self.make_table(expr, fuel)
     }
 
     /// Pushes the parts without a table that the table of `expr` is made of.
@@ -164,9 +171,10 @@ impl Exprs {
             Node::Concat(first, second) => {
                 self.then(first, second, start, fuel)?;
                 if self.nullable(first) {
-                    let head = self.runs.split_off(start);
-                    let tail = self.table(second).to_vec();
-                    self.sweep(&[&head, &tail], Mode::Or, start, fuel)?;
+                    let end = self.runs.len();
+                    let tail = self.range(second);
+                    self.merge((start..end, tail), Mode::Or, fuel)?;
+                    self.runs.drain(start..end);
                 }
             }
             Node::Not(item) => self.complement(item, start),
@@ -204,11 +212,14 @@ impl Exprs {
     fn complement(&mut self, item: ExprId, start: usize) {
         let Table { start: from, len, .. } = self.tables[item.0 as usize];
         let mut next = 0;
+        let mut known = (ExprId::NEVER, ExprId::ANY);
         for i in from as usize..(from + len) as usize {
             let Transition { first, last, target } = self.runs[i];
             self.push_gap(start, next, first);
-            let target = self.not(target);
-            self.push_run(start, Transition { first, last, target });
+            if target != known.0 {
+                known = (target, self.not(target));
+            }
+            self.push_run(start, Transition { first, last, target: known.1 });
             next = last + 1;
         }
         self.push_gap(start, next, class::LAST + 1);
@@ -240,12 +251,78 @@ impl Exprs {
         }
     }
 
+    /// Where the table of `expr` is.
+    fn range(&self, expr: ExprId) -> Range<usize> {
+        let Table { start, len, .. } = self.tables[expr.0 as usize];
+        start as usize..(start + len) as usize
+    }
+
     fn sweep_list(&mut self, list: u32, mode: Mode, start: usize, fuel: &mut Fuel) -> Result<()> {
         let parts = self.lists.get(list);
+        if let [a, b] = *parts {
+            return self.merge((self.range(a), self.range(b)), mode, fuel);
+        }
         let tables: Vec<Vec<Transition>> =
             parts.iter().map(|&part| self.table(part).to_vec()).collect();
         let tables: Vec<&[Transition]> = tables.iter().map(Vec::as_slice).collect();
         self.sweep(&tables, mode, start, fuel)
+    }
+
+    /// Appends the product of two tables: the common case of [`Exprs::sweep`], in one pass.
+    fn merge(
+        &mut self,
+        (mut a, mut b): (Range<usize>, Range<usize>),
+        mode: Mode,
+        fuel: &mut Fuel,
+    ) -> Result<()> {
+        fuel.spend((a.len() + b.len()) as u64 / 4)?;
+        let start = self.runs.len();
+        let mut known = Recent::default();
+        let (mut x, mut y) = (self.next_run(&mut a), self.next_run(&mut b));
+        loop {
+            let (p, q) = match (x, y) {
+                (Some(p), Some(q)) => (p, q),
+                (Some(one), None) | (None, Some(one)) if mode == Mode::Or => {
+                    self.push_run(start, one);
+                    (x, y) = (self.next_run(&mut a), self.next_run(&mut b));
+                    continue;
+                }
+                _ => return Ok(()),
+            };
+            let first = p.first.max(q.first);
+            if mode == Mode::Or && p.first != q.first {
+                // The piece of the earlier one before the later one begins.
+                let earlier = if p.first < q.first { p } else { q };
+                let last = earlier.last.min(first - 1);
+                self.push_run(start, Transition { last, ..earlier });
+            }
+            let last = p.last.min(q.last);
+            if first <= last {
+                let target = self.combine_two(p.target, q.target, mode, &mut known);
+                self.push_run(start, Transition { first, last, target });
+            }
+            // What is left of each after the border; a run that ended makes room for the next.
+            let border = if first <= last { last } else { first - 1 };
+            x = if p.last <= border { self.next_run(&mut a) } else { after(p, border) };
+            y = if q.last <= border { self.next_run(&mut b) } else { after(q, border) };
+        }
+    }
+
+    fn next_run(&self, range: &mut Range<usize>) -> Option<Transition> {
+        range.next().map(|i| self.runs[i])
+    }
+
+    fn combine_two(&mut self, a: ExprId, b: ExprId, mode: Mode, known: &mut Recent) -> ExprId {
+        if let Some(&(_, _, result)) = known.0.iter().find(|k| k.0 == a && k.1 == b) {
+            return result;
+        }
+        let result = match mode {
+            Mode::Or => self.any_of(&[a, b]),
+            Mode::And => self.all_of(&[a, b]),
+        };
+        known.0.rotate_right(1);
+        known.0[0] = (a, b, result);
+        result
     }
 
     /// Appends the product of `tables`. A sweep over all runs in order of their first code point:
@@ -302,6 +379,20 @@ impl Exprs {
             known.recent.push((known.key.clone(), result));
         }
         result
+    }
+}
+
+/// What is left of a run after `border`.
+fn after(run: Transition, border: u32) -> Option<Transition> {
+    Some(Transition { first: run.first.max(border + 1), ..run })
+}
+
+/// The last few combinations of two targets. No target is `NEVER`, with which it begins.
+struct Recent([(ExprId, ExprId, ExprId); 4]);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self([(ExprId::NEVER, ExprId::NEVER, ExprId::NEVER); 4])
     }
 }
 

@@ -508,18 +508,48 @@ fn words_become_one_set_and_finite_sets_are_filtered() {
     assert_eq!(e.or(&parts), set);
     let ab = e.or(&[a, b]);
     let abs = e.repeat(ab, 0, None);
-    let left = |e: &mut Exprs, expr| {
-        let ids = e.literals_left(expr).unwrap();
-        ids.into_iter().map(|id| e.literal_text(id).to_owned()).collect::<Vec<_>>()
-    };
-    let both = e.and(&[set, abs]);
-    assert_eq!(left(&mut e, both), ["aa", "ab"]);
+    assert_eq!(e.and(&[set, abs]), e.literals(&["aa", "ab"]));
     let (cab, aa) = (parts[2], parts[0]);
     let not = e.not(aa);
-    let both = e.and(&[set, not]);
-    assert_eq!(left(&mut e, both), ["ab", "cab"]);
+    assert_eq!(e.and(&[set, not]), e.literals(&["ab", "cab"]));
     let not = e.not(cab);
     assert_eq!(e.and(&[not, abs]), abs, "what is not in the rest need not be excluded");
+}
+
+#[test]
+fn excluded_literals_become_one_set() {
+    let (mut e, [a, ..]) = arena();
+    let tail = e.repeat(ExprId::ANY_CHAR, 0, None);
+    let starts = e.concat(&[a, tail]);
+    let nots: Vec<ExprId> = (0..3000)
+        .map(|i| {
+            let word = e.literal(&format!("a{i}"));
+            e.not(word)
+        })
+        .collect();
+    let mut parts = nots.clone();
+    parts.push(starts);
+    let before = e.len();
+    let all = e.and(&parts);
+    assert!(e.len() - before < 20_000 && e.check().is_ok());
+    assert!(e.matches(all, "a3000", &mut fuel()).unwrap());
+    assert!(!e.matches(all, "a2999", &mut fuel()).unwrap());
+    // One by one, as an object that reads its keys.
+    let known = e.literals(&["ab", "ac"]);
+    let unknown = e.not(known);
+    let keys = e.and(&[starts, unknown]);
+    let seen = e.literals(&["ax", "b"]);
+    let unseen = e.not(seen);
+    let left = e.and(&[keys, unseen]);
+    let all = e.literals(&["ab", "ac", "ax"]);
+    let not = e.not(all);
+    assert_eq!(left, e.and(&[starts, not]));
+}
+
+#[test]
+fn arenas_can_be_shared() {
+    fn shared<T: Clone + Send + Sync>() {}
+    shared::<Exprs>();
 }
 
 #[test]
@@ -688,6 +718,8 @@ fn limits_are_errors_that_stay() {
     let error = e.matches(many, &"a".repeat(200), &mut fuel()).unwrap_err();
     assert!(matches!(error.kind(), Kind::TooComplex { what: "expressions", limit: 100 }));
     assert!(e.check().is_err() && e.is_never(a, &mut fuel()).is_err());
+    e.set_limit(1000);
+    assert!(e.matches(many, &"a".repeat(200), &mut fuel()).unwrap());
     let (mut e, [a, b, _]) = arena();
     let (many, tail) = (e.repeat(a, 0, None), e.repeat(b, 9, Some(9)));
     let expr = e.concat(&[many, tail]);
@@ -707,11 +739,11 @@ fn the_same_calls_give_the_same_ids() {
         let mut found: HashMap<ExprId, Vec<Transition>> = HashMap::new();
         let mut work = vec![all];
         while let Some(state) = work.pop() {
-            if !found.contains_key(&state) {
+            found.entry(state).or_insert_with(|| {
                 let runs = e.transitions(state, &mut fuel()).unwrap().to_vec();
                 work.extend(runs.iter().map(|run| run.target));
-                found.insert(state, runs);
-            }
+                runs
+            });
         }
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_by_key(|(state, _)| *state);

@@ -81,6 +81,13 @@ impl Exprs {
         if !self.info(expr).boolean && self.info(expr).max == UNBOUNDED {
             return Ok(None);
         }
+        if let Node::Set(set) = self.node(expr) {
+            let depth = set.depth as usize;
+            let ids = self.literals_left(expr).unwrap_or_default();
+            fuel.spend(ids.len() as u64)?;
+            let rest = |&id| self.literal_text(id).get(depth..).unwrap_or_default().to_owned();
+            return Ok((ids.len() <= limit).then(|| ids.iter().map(rest).collect()));
+        }
         let mut found = Vec::new();
         let mut text = String::new();
         // Every state here is live: one that comes again on its own path gives infinitely many.
