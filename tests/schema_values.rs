@@ -56,7 +56,9 @@ impl Language {
             (Terminal::String(expr), Value::String(text)) => (*expr, text.clone()),
             (Terminal::Format(format), Value::String(text)) => (format.expr(&mut self.exprs), text.clone()),
             (Terminal::Number(spec), Value::Number(number)) => {
-                return in_spec(spec, &Decimal::parse(&number.to_string()).expect("a number"));
+                let text = number.to_string();
+                let spelled = !spec.whole || !text.contains(['.', 'e', 'E']);
+                return spelled && in_spec(spec, &Decimal::parse(&text).expect("a number"));
             }
             _ => return false,
         };

@@ -85,6 +85,8 @@ pub struct NumberSpec {
     pub not_multiple_of: Vec<Decimal>,
     /// Only numbers with a fractional part (the complement of `integer`).
     pub fractional: bool,
+    /// Only spellings without a point and an exponent (the integers of draft 4).
+    pub whole: bool,
 }
 
 /// One way an item of an array can be.

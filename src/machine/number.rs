@@ -14,6 +14,7 @@
 //! * With an exponent and one digit (not 0) before the point: `1.5e3`, `2E-01`.
 //! * If neither bounds nor multiples are declared (being an integer or not does not count), every mantissa may
 //!   have an exponent: `1200e-2`, `0e5`.
+//! * Where the set says `whole`, neither a point nor an exponent (an integer needs none).
 //! * At most `max_digits` digits in all, the exponent's included. Declared bounds may need more; then the
 //!   limit is raised so that they can be written.
 //! * An end without a bound ends where the nearest f64 would be infinite.
@@ -61,6 +62,8 @@ pub struct NumberMachine {
     minus: bool,
     /// Whether both signs have the same magnitudes, so that the state need not know the sign.
     symmetric: bool,
+    /// Whether a point and an exponent are no spellings.
+    whole: bool,
 }
 
 /// Where in a number the automaton is. Small; states with the same future are mostly equal.
@@ -92,7 +95,7 @@ impl NumberMachine {
         };
         let [positive, negative] = &values.sides;
         let symmetric = positive == negative;
-        let mut machine = Self { values, minus: false, symmetric };
+        let mut machine = Self { values, minus: false, symmetric, whole: spec.whole };
         machine.minus = (0..10).any(|digit| machine.first(true, digit).is_some());
         let live = machine.minus || (0..10).any(|digit| machine.first(false, digit).is_some());
         Ok(live.then_some(machine))
@@ -151,12 +154,8 @@ impl NumberMachine {
     fn first(&self, negative: bool, digit: u8) -> Option<State> {
         let side = self.values.sides[usize::from(negative)].as_ref()?;
         let left = self.values.max_digits - 1;
-        self.digits(
-            negative,
-            left,
-            Plain::first(&self.values, side, digit, left),
-            Mantissa::first(&self.values, side, digit, left),
-        )
+        let mantissa = Mantissa::first(&self.values, side, digit, left).filter(|_| !self.whole);
+        self.digits(negative, left, Plain::first(&self.values, side, digit, left), mantissa)
     }
 
     fn step_digits(
@@ -174,7 +173,7 @@ impl NumberMachine {
                     mantissa.and_then(|mantissa| mantissa.digit(values, side, digit, left));
                 self.digits(negative, left, plain, mantissa)
             }
-            b'.' => {
+            b'.' if !self.whole => {
                 let plain = plain.and_then(|plain| plain.point(values, side, left));
                 let mantissa = mantissa.and_then(|mantissa| mantissa.point(values, side, left));
                 self.digits(negative, left, plain, mantissa)

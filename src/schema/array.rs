@@ -115,7 +115,10 @@ impl Compiler<'_> {
             shape.rest = SetId::NEVER;
         }
         shape.contains.retain(|c| c.min > 0 || c.max.is_some());
-        for contains in &shape.contains {
+        for contains in shape.contains.clone() {
+            if contains.min > 0 && !self.can_count(&shape, &contains)? {
+                return Ok(None);
+            }
             let from = contains.from as u64;
             let room = shape.max.map(|max| max.saturating_sub(from));
             let few = room.is_some_and(|room| room < contains.min);
@@ -127,6 +130,22 @@ impl Compiler<'_> {
                 shape.min.max(if contains.min > 0 { from.saturating_add(contains.min) } else { 0 });
         }
         Ok(shape.max.is_none_or(|max| shape.min <= max).then_some(shape))
+    }
+
+    /// Whether an item of the shape can be in the set that is asked for.
+    fn can_count(&mut self, shape: &ArrayShape, contains: &Contains) -> Result<bool> {
+        let behind = Some(shape.rest).filter(|&rest| rest != SetId::NEVER);
+        let items: Vec<SetId> =
+            shape.prefix.iter().copied().skip(contains.from).chain(behind).collect();
+        for item in items {
+            self.fuel.spend(2)?;
+            let both = self.sets.and(item, contains.set);
+            let changed = both != item && both != contains.set;
+            if both != SetId::NEVER && !(changed && self.surely_empty(both)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The arrays that do not have the shape.

@@ -183,7 +183,8 @@ impl Compiler<'_> {
         let types = self.types(keywords)?;
         let mut parts = Parts { literals: types.literals, ..Parts::never() };
         if types.number || types.integer {
-            let spec = NumberSpec { integer: !types.number, ..self.number(keywords)? };
+            let whole = !types.number && keywords.draft == Draft::Draft4;
+            let spec = NumberSpec { integer: !types.number, whole, ..self.number(keywords)? };
             parts.numbers = Numbers::of(vec![spec], &mut self.fuel)?;
         }
         if types.string {

@@ -103,9 +103,10 @@ impl Compiler<'_> {
             Numbers::None => {}
             Numbers::All => arms.push(Node::Terminal(Terminal::Number(NumberSpec::default()))),
             Numbers::Some(specs) => {
-                arms.extend(
-                    specs.iter().map(|spec| Node::Terminal(Terminal::Number(spec.clone()))),
-                );
+                arms.extend(specs.iter().map(|spec| {
+                    let whole = spec.whole && !spec.fractional;
+                    Node::Terminal(Terminal::Number(NumberSpec { whole, ..spec.clone() }))
+                }));
             }
         }
         for shape in &parts.arrays {

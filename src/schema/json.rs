@@ -15,7 +15,8 @@
 
 use crate::error::{Error, Kind, Place, Result, quote};
 use crate::limits::Limits;
-use hashbrown::HashSet;
+use hashbrown::{DefaultHashBuilder, HashSet};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Index of a value in a [`Json`] arena.
 pub(super) type At = u32;
@@ -69,6 +70,7 @@ pub(super) struct Json {
     buffer: String,
     /// Of each document: first value, and the range of its text in `buffer`.
     documents: Vec<(At, u32, u32)>,
+    hasher: DefaultHashBuilder,
 }
 
 impl Json {
@@ -139,7 +141,30 @@ impl Json {
         self.members(at).find(|&(name, _)| self.text(name) == key).map(|(_, value)| value)
     }
 
-    /// Whether two values are equal as JSON Schema compares, except that numbers compare by text.
+    /// Whether two values have the same text, white space and escapes apart.
+    pub fn same(&self, a: At, b: At) -> bool {
+        let range = |at: At| at as usize..self.end(at) as usize;
+        let (Some(x), Some(y)) = (self.values.get(range(a)), self.values.get(range(b))) else {
+            return false;
+        };
+        x.len() == y.len()
+            && (a..self.end(a)).zip(b..self.end(b)).all(|(p, q)| {
+                self.kind(p) == self.kind(q)
+                    && self.end(p) - a == self.end(q) - b
+                    && self.text(p) == self.text(q)
+            })
+    }
+
+    /// A hash of what [`Json::same`] compares.
+    pub fn hash(&self, at: At) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        for value in at..self.end(at) {
+            (self.kind(value) as u8, self.end(value) - at, self.text(value)).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    /// Whether a value is an object.
     pub fn is_object(&self, at: At) -> bool {
         self.kind(at) == Type::Object
     }

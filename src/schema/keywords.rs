@@ -113,6 +113,9 @@ impl Keyword {
     }
 }
 
+/// Schemas of up to this many values are compared with others.
+const TWIN_SIZE: u32 = 200;
+
 /// Where the keywords of one schema object stand.
 pub(super) struct Keywords {
     /// The schema object.
@@ -243,7 +246,14 @@ impl Compiler<'_> {
             }
             let Some(reference) = keywords.only_ref() else {
                 let kind = keywords.only_type().and_then(|at| Kinds::named(self.json.string(at)?));
-                return Ok(kind.map_or_else(|| self.sets.schema(at, scope), Kinds::set));
+                // The integers of draft 4 are not those of the other drafts.
+                let same =
+                    |kind: &Kinds| *kind != Kinds::Integer || keywords.draft != Draft::Draft4;
+                if let Some(kind) = kind.filter(same) {
+                    return Ok(kind.set());
+                }
+                let at = if scope == 0 { self.twin(at)? } else { at };
+                return Ok(self.sets.schema(at, scope));
             };
             at = self.resolve(reference)?;
         }
@@ -252,6 +262,23 @@ impl Compiler<'_> {
             "a reference leads back to itself, so it never says what is allowed",
         )
         .at(self.json.place(at)))
+    }
+
+    /// The first schema of the same text, so that a difference of equal schemas folds at once. Only
+    /// where there are differences at all, and one resource (so that references mean the same).
+    fn twin(&mut self, at: At) -> Result<At> {
+        let size = self.json.end(at) - at;
+        if !self.differences || size > TWIN_SIZE || !self.resources.is_single() {
+            return Ok(at);
+        }
+        self.fuel.spend(1 + u64::from(size) / 8)?;
+        let hash = self.json.hash(at);
+        let twins = self.twins.entry(hash).or_default();
+        if let Some(&twin) = twins.iter().find(|&&twin| self.json.same(twin, at)) {
+            return Ok(twin);
+        }
+        twins.push(at);
+        Ok(at)
     }
 
     fn resolve(&mut self, at: At) -> Result<At> {

@@ -32,6 +32,7 @@ use crate::expr::ExprId;
 use crate::grammar::Grammar;
 use crate::limits::Fuel;
 use crate::regex::Format;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// `null`, as a bit of [`Parts::literals`].
@@ -134,6 +135,10 @@ pub(super) struct Compiler<'o> {
     /// Properties and enum entries so far.
     pub properties: usize,
     pub entries: usize,
+    /// Whether the text has keywords that take complements.
+    pub differences: bool,
+    /// Schemas by the hash of their text.
+    pub twins: HashMap<u64, Vec<At>>,
     slots: Vec<Slot>,
     /// How many runs are going on, one inside the other.
     runs: u32,
@@ -159,6 +164,8 @@ impl<'o> Compiler<'o> {
             patterns: Vec::new(),
             properties: 0,
             entries: 0,
+            differences: ["oneOf\"", "not\"", "if\"", "\\u"].iter().any(|word| text.contains(word)),
+            twins: HashMap::new(),
             slots: vec![Slot::Done(Rc::new(Parts::never())), Slot::Done(Rc::new(Parts::any()))],
             runs: 0,
         })
@@ -369,7 +376,7 @@ impl<'o> Compiler<'o> {
             for x in &a.objects {
                 for y in &b.objects {
                     if let Some(shape) = self.and_objects(x, y)? {
-                        self.add(&mut objects, Rc::new(shape))?;
+                        self.add_object(&mut objects, Rc::new(shape))?;
                     }
                 }
             }
@@ -396,7 +403,7 @@ impl<'o> Compiler<'o> {
             self.add(&mut out.arrays, shape.clone())?;
         }
         for shape in &b.objects {
-            self.add(&mut out.objects, shape.clone())?;
+            self.add_object(&mut out.objects, shape.clone())?;
         }
         if out.arrays.iter().any(|shape| shape.is_any()) {
             out.arrays = vec![Rc::new(ArrayShape::any())];
@@ -442,7 +449,7 @@ impl<'o> Compiler<'o> {
         if cut.is_any() {
             return Ok(Vec::new());
         }
-        self.subtract(shapes, cut, Self::and_arrays, Self::not_array)
+        self.subtract(shapes, cut, Self::and_arrays, Self::not_array, Self::add)
     }
 
     fn minus_object(
@@ -453,7 +460,7 @@ impl<'o> Compiler<'o> {
         if cut.is_any() {
             return Ok(Vec::new());
         }
-        self.subtract(shapes, cut, Self::and_objects, Self::not_object)
+        self.subtract(shapes, cut, Self::and_objects, Self::not_object, Self::add_object)
     }
 
     /// What is in the union of `shapes` and not in `cut`.
@@ -463,6 +470,7 @@ impl<'o> Compiler<'o> {
         cut: &T,
         and: fn(&mut Self, &T, &T) -> Result<Option<T>>,
         not: fn(&mut Self, &T) -> Result<Vec<T>>,
+        add: fn(&mut Self, &mut Vec<Rc<T>>, Rc<T>) -> Result<()>,
     ) -> Result<Vec<Rc<T>>> {
         let mut out = Vec::new();
         let mut violations = None;
@@ -471,7 +479,7 @@ impl<'o> Compiler<'o> {
                 continue;
             }
             if and(self, &shape, cut)?.is_none() {
-                self.add(&mut out, shape)?;
+                add(self, &mut out, shape)?;
                 continue;
             }
             let violations = match &mut violations {
@@ -489,10 +497,34 @@ impl<'o> Compiler<'o> {
                 pieces.push(piece);
             }
             for piece in pieces {
-                self.add(&mut out, Rc::new(piece))?;
+                add(self, &mut out, Rc::new(piece))?;
             }
         }
         Ok(out)
+    }
+
+    /// Adds an object shape to a union, unless the union has it all; large unions also lose what the
+    /// new shape covers.
+    fn add_object(
+        &mut self,
+        union: &mut Vec<Rc<ObjectShape>>,
+        shape: Rc<ObjectShape>,
+    ) -> Result<()> {
+        if self.differences && union.len() >= 4 {
+            for known in &*union {
+                if self.covers_object(known, &shape)? {
+                    return Ok(());
+                }
+            }
+            let mut kept = Vec::with_capacity(union.len() + 1);
+            for known in union.drain(..) {
+                if !self.covers_object(&shape, &known)? {
+                    kept.push(known);
+                }
+            }
+            *union = kept;
+        }
+        self.add(union, shape)
     }
 
     /// Adds a shape to a union, unless it is there.

@@ -126,7 +126,8 @@ impl Numbers {
 
 /// Whether every number of `b` is, by its bounds and multiples one by one, in `a`.
 fn covers(a: &NumberSpec, b: &NumberSpec) -> bool {
-    let flags = (!a.integer || b.integer) && (!a.fractional || b.fractional);
+    let flags =
+        (!a.whole || b.whole) && (!a.integer || b.integer) && (!a.fractional || b.fractional);
     let low = match (&a.min, &b.min) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -148,6 +149,7 @@ fn intersect(a: &NumberSpec, b: &NumberSpec) -> NumberSpec {
     let mut out = a.clone();
     out.integer |= b.integer;
     out.fractional |= b.fractional;
+    out.whole |= b.whole;
     if let Some((value, open)) = &b.min {
         let keep = out
             .min
@@ -179,6 +181,9 @@ fn intersect(a: &NumberSpec, b: &NumberSpec) -> NumberSpec {
 }
 
 /// The numbers outside a spec: outside by one of its conditions.
+///
+/// In draft 4 `1.0` is no integer. The complement of its integers leaves such spellings out (they say no
+/// new value), and keeps the mark, so that a second complement gives the integers of draft 4 again.
 fn complement(spec: &NumberSpec) -> Vec<NumberSpec> {
     let mut out = Vec::new();
     let any = NumberSpec::default;
@@ -194,10 +199,10 @@ fn complement(spec: &NumberSpec) -> Vec<NumberSpec> {
         return out;
     }
     if spec.integer {
-        out.push(NumberSpec { fractional: true, ..any() });
+        out.push(NumberSpec { fractional: true, whole: spec.whole, ..any() });
     }
     if spec.fractional {
-        out.push(NumberSpec { integer: true, ..any() });
+        out.push(NumberSpec { integer: true, whole: spec.whole, ..any() });
     }
     for value in &spec.multiple_of {
         out.push(NumberSpec { not_multiple_of: vec![value.clone()], ..any() });

@@ -10,7 +10,8 @@
 //! `^a ∖ b$` → S, `^a ∩ b$` → S ∩ T, `b$ ∖ ^a` → T.
 //!
 //! The complement of a shape is a union with one member per condition: `{"required":["a"],
-//! "properties":{"b":S}}` fails when `a` is missing or when `b` is there with a value outside S.
+//! "properties":{"a":S,"b":T}}` fails when `a` is absent or outside S (one shape: `a` optional and
+//! outside S), or when `b` is there with a value outside T.
 
 use super::array::least;
 use super::names::Name;
@@ -111,6 +112,35 @@ pub(super) fn put(shape: &mut ObjectShape, named: Named) {
 }
 
 impl Compiler<'_> {
+    /// Whether `a` has everything that `b` has, as far as ids tell.
+    pub fn covers_object(&mut self, a: &ObjectShape, b: &ObjectShape) -> Result<bool> {
+        self.fuel.spend(1 + a.named.len() as u64 / 4)?;
+        if !a.exists.iter().all(|e| b.exists.contains(e))
+            || !a.dependent.iter().all(|d| b.dependent.contains(d))
+            || a.min > b.min
+            || a.max.is_some_and(|max| b.max.is_none_or(|own| own > max))
+            || a.classes != b.classes
+            || self.sets.and(a.rest, b.rest) != b.rest
+            || b.named.len() < a.named.len()
+        {
+            return Ok(false);
+        }
+        let (in_a, in_b) = (Lookup::new(&a.named), Lookup::new(&b.named));
+        for own in &a.named {
+            let Some(other) = in_b.get(own.name) else { return Ok(false) };
+            if (own.required && !other.required) || self.sets.and(own.set, other.set) != other.set {
+                return Ok(false);
+            }
+        }
+        for own in b.named.iter().filter(|own| in_a.get(own.name).is_none()) {
+            let other = self.unnamed(a, own.name)?;
+            if self.sets.and(other, own.set) != own.set {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The set of values of a key that is not named.
     pub fn unnamed(&mut self, shape: &ObjectShape, name: Name) -> Result<SetId> {
         for (keys, set) in &shape.classes {
@@ -298,7 +328,8 @@ impl Compiler<'_> {
                 }
                 let both = self.sets.and(named.set, set);
                 met |= named.required && both == named.set;
-                if both != SetId::NEVER {
+                let changed = both != named.set && both != set;
+                if both != SetId::NEVER && !(changed && self.surely_empty(both)?) {
                     candidates.push((i, both));
                 }
             }
@@ -325,8 +356,11 @@ impl Compiler<'_> {
     /// Whether a key that is not named may be in `keys` and have a value in `set`.
     fn room_elsewhere(&mut self, shape: &ObjectShape, keys: &Text, set: SetId) -> Result<bool> {
         for region in self.regions(shape, SetId::NEVER)? {
-            if self.sets.and(region.1, set) != SetId::NEVER
+            let both = self.sets.and(region.1, set);
+            let changed = both != region.1 && both != set;
+            if both != SetId::NEVER
                 && region.0.and(keys, &mut self.tools())? != Text::None
+                && !(changed && self.surely_empty(both)?)
             {
                 return Ok(true);
             }
@@ -371,11 +405,9 @@ impl Compiler<'_> {
         for named in &shape.named {
             self.fuel.spend(2)?;
             let wrong = self.sets.not(named.set);
-            if named.required {
-                out.push(ObjectShape::with(named.name, SetId::NEVER, false));
-            }
-            if wrong != SetId::NEVER {
-                out.push(ObjectShape::with(named.name, wrong, true));
+            // A required property is violated by being absent or wrong: optional and wrong.
+            if named.required || wrong != SetId::NEVER {
+                out.push(ObjectShape::with(named.name, wrong, !named.required));
             }
         }
         let regions = self.regions(shape, SetId::ANY)?;

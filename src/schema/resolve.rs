@@ -99,7 +99,8 @@ impl Resources {
     fn identify(&mut self, json: &Json, at: At, outer: usize, options: &Options) -> Result<usize> {
         let (mut resource, mut draft) = (outer, self.list[outer].draft);
         if let Some(own) = draft_of(json, at).filter(|_| options.draft.is_none()) {
-            let has_id = json.member(at, own.id_keyword()).is_some();
+            // Another draft counts where a resource begins, as the outer draft sees it.
+            let has_id = json.member(at, draft.id_keyword()).is_some();
             draft = if has_id || at == self.list[outer].start { own } else { draft };
         }
         if draft.ref_alone() && json.member(at, "$ref").is_some() {
@@ -164,6 +165,11 @@ impl Resources {
             return Some(only);
         }
         self.list.iter().filter(|r| r.start <= at && at < r.end).max_by_key(|r| r.start)
+    }
+
+    /// Whether everything belongs to one resource.
+    pub fn is_single(&self) -> bool {
+        self.list.len() == 1
     }
 
     /// The draft that rules at `at`.

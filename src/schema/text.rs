@@ -148,7 +148,8 @@ impl Text {
         })
     }
 
-    /// The strings outside. An expression that is everything comes out as `None`.
+    /// The strings outside. Whether an expression is everything is not looked into: that would be a
+    /// search of all its states.
     pub fn not(&self, tools: &mut Tools) -> Result<Self> {
         Ok(match self {
             Self::None => Self::All,
@@ -158,11 +159,7 @@ impl Text {
             Self::Format(_) | Self::Expr(_) => {
                 let expr = self.to_expr(tools);
                 let outside = tools.exprs.not(expr);
-                if tools.exprs.is_never(outside, tools.fuel)? {
-                    Self::None
-                } else {
-                    Self::expr(outside)
-                }
+                Self::expr(outside)
             }
         })
     }

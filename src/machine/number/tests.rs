@@ -16,6 +16,7 @@ fn spec(text: &str) -> NumberSpec {
         match word.split_at(1) {
             _ if word == "int" => spec.integer = true,
             _ if word == "frac" => spec.fractional = true,
+            _ if word == "whole" => spec.whole = true,
             (">", rest) => match rest.strip_prefix('=') {
                 Some(rest) => spec.min = Some((decimal(rest), false)),
                 None => spec.min = Some((decimal(rest), true)),
@@ -53,6 +54,9 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
         |(bound, exclusive): &(Decimal, bool)| value > *bound || value == *bound && !exclusive;
     let below =
         |(bound, exclusive): &(Decimal, bool)| value < *bound || value == *bound && !exclusive;
+    if spec.whole && text.contains(['.', 'e', 'E']) {
+        return false;
+    }
     // The tests have no declared bounds beyond f64, except where both are declared.
     (spec.min.as_ref().map_or_else(|| !value.is_negative() || value.is_finite_f64(), above))
         && (spec.max.as_ref().map_or_else(|| value.is_negative() || value.is_finite_f64(), below))
