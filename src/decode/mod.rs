@@ -31,6 +31,9 @@
 //!   request ends at such a place: what was computed before changes no logit.
 //! * There is always a maximum of tokens.
 
+mod beam;
+mod draft;
+mod output;
 mod run;
 mod text;
 
@@ -107,6 +110,57 @@ pub enum Strategy {
     Greedy,
     /// One draw per step, by the settings.
     Sample,
+    /// As [`Strategy::Sample`], with drafts of several tokens that one pass of the model verifies:
+    /// the same output, in fewer passes.
+    Draft(Drafts),
+    /// The most likely output as a whole, as far as a few beams find it; draws nothing.
+    Beam(Beam),
+}
+
+/// Where drafts come from, and how long they are.
+///
+/// A draft never decides anything. The model computes the logits after each of its tokens in one
+/// pass; then tokens are chosen exactly as they would be without it, and as long as the choice
+/// agrees with the draft the next logits are there already. Since a choice depends on its logits and
+/// its position alone, the output is that of plain sampling, token for token (given logits that do
+/// not depend on the shape of the batch).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drafts {
+    /// Copies what followed the last few tokens where they occurred before, in the prompt or in the
+    /// output. For outputs that quote their input.
+    pub lookup: bool,
+    /// Proposes what the constraint forces, in the tokenizer's own spelling. For keys and
+    /// punctuation.
+    pub forced: bool,
+    /// Most tokens of a draft.
+    pub most: usize,
+}
+
+impl Default for Drafts {
+    fn default() -> Self {
+        Self { lookup: true, forced: true, most: 8 }
+    }
+}
+
+/// Beam search: keeps the `width` most likely beginnings at each step.
+///
+/// Helps where one output is right, as in extraction; for conversation the most likely text is bland.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Beam {
+    /// Beams; the model needs twice as many sequences.
+    pub width: usize,
+    /// The sum of log-probabilities is divided by the number of tokens to this power: 0 prefers
+    /// short outputs, 1 compares means.
+    pub length_penalty: f64,
+    /// Scores by the law renormalised over the mask instead of the model's own: then what is forced
+    /// costs nothing, and unlikely documents with much forced text look good.
+    pub constrained_score: bool,
+}
+
+impl Default for Beam {
+    fn default() -> Self {
+        Self { width: 4, length_penalty: 1.0, constrained_score: false }
+    }
 }
 
 /// Why an output ended.
@@ -189,6 +243,10 @@ pub struct Statistics {
     pub tokens: usize,
     /// Of these, tokens that were the only one allowed.
     pub forced_tokens: usize,
+    /// Tokens that were drafted.
+    pub drafted_tokens: usize,
+    /// Of these, tokens that were chosen.
+    pub accepted_tokens: usize,
     /// Passes of the model after the prompt.
     pub passes: usize,
     /// Time for the prompt.
@@ -204,6 +262,17 @@ pub struct Statistics {
 }
 
 impl Statistics {
+    /// Counts a pass of the model, the prompt's if no token came yet.
+    pub(crate) fn time_model(&mut self, time: Duration, tokens: usize) {
+        match tokens {
+            0 => self.prompt_time += time,
+            _ => {
+                self.model_time += time;
+                self.passes += 1;
+            }
+        }
+    }
+
     /// Tokens per second of output, the prompt not counted.
     pub fn tokens_per_second(&self) -> f64 {
         let seconds = self.total_time.saturating_sub(self.prompt_time).as_secs_f64();
@@ -221,4 +290,6 @@ pub struct Decoder<'m> {
     model: &'m mut dyn Model,
     /// What sequence 0 of the model holds.
     held: Vec<TokenId>,
+    /// How much of that is a prompt that went through the model in whole chunks.
+    prompt_len: usize,
 }

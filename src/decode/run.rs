@@ -1,13 +1,11 @@
 //! The loop of one request on sequence 0.
 
-use crate::decode::text::TextStream;
-use crate::decode::{Decoder, FinishReason, Outcome, Request, Statistics, Strategy};
+use crate::decode::draft::Drafter;
+use crate::decode::output::{Guard, Output};
+use crate::decode::{Decoder, FinishReason, Outcome, Request, Strategy, beam};
 use crate::error::{Error, Kind, Result};
-use crate::matcher::{Mask, Matcher};
 use crate::model::{Batch, Model, context_full};
-use crate::sample::logprob::{StepLogProbs, log_probs};
-use crate::sample::{Sampler, Settings, Step};
-use crate::vocab::{Token, TokenId, Vocabulary};
+use crate::vocab::TokenId;
 use std::time::Instant;
 
 /// The sequence that requests run on.
@@ -17,9 +15,9 @@ const SEQUENCE: u32 = 0;
 const CHUNK: usize = 64;
 
 impl<'m> Decoder<'m> {
-    /// A decoder on `model`, whose first sequence it takes over.
+    /// A decoder on `model`, whose sequences it takes over.
     pub fn new(model: &'m mut dyn Model) -> Self {
-        Self { model, held: Vec::new() }
+        Self { model, held: Vec::new(), prompt_len: 0 }
     }
 
     /// The model.
@@ -44,33 +42,60 @@ impl<'m> Decoder<'m> {
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
-        let mut run = Run::new(request, self.model.vocabulary())?;
+        let mut output = Output::new(request)?;
+        let mut guard = Guard::new(request, self.model.vocabulary());
         let kept = self.reuse(&request.prompt)?;
-        run.statistics.reused_tokens = kept;
-        let mut pending = request.prompt[kept..].to_vec();
-        let finish = loop {
-            if let Some(finish) = run.finished(self.model.context_len()) {
-                break finish;
-            }
-            if request.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
-                return Err(Error::new(Kind::Cancelled, "the run was cancelled"));
-            }
-            let token = self.step(&mut run, &pending)?;
-            if let Some(finish) = run.take(token, self.model, sink)? {
-                break finish;
-            }
-            pending = vec![token];
+        output.statistics.reused_tokens = kept;
+        let finish = match &request.strategy {
+            Strategy::Beam(beam) => beam::run(self, beam, &mut output, guard)?,
+            strategy => self.rounds(strategy, (&mut output, &mut guard), sink)?,
         };
-        run.text.show(true, sink);
-        run.statistics.tokens = run.tokens.len();
-        run.statistics.total_time = began.elapsed();
+        output.text.show(true, sink);
+        output.statistics.tokens = output.tokens.len();
+        output.statistics.total_time = began.elapsed();
         Ok(Outcome {
-            bytes: run.text.into_bytes(),
-            tokens: run.tokens,
+            bytes: output.text.into_bytes(),
+            tokens: output.tokens,
             finish,
-            log_probs: run.log_probs,
-            statistics: run.statistics,
+            log_probs: output.log_probs,
+            statistics: output.statistics,
         })
+    }
+
+    /// Chooses tokens until the output ends.
+    fn rounds(
+        &mut self,
+        strategy: &Strategy,
+        (output, guard): (&mut Output<'_>, &mut Guard),
+        sink: &mut dyn FnMut(&str),
+    ) -> Result<FinishReason> {
+        let request = output.request;
+        let mut drafter = Drafter::new(strategy);
+        let mut pending = request.prompt[self.held.len()..].to_vec();
+        loop {
+            if let Some(finish) = output.finished(guard, self.model.context_len()) {
+                return Ok(finish);
+            }
+            check_cancelled(request)?;
+            let draft = match output.tokens.is_empty() {
+                true => Vec::new(),
+                false => drafter.draft(self.model, output, guard)?,
+            };
+            let finish = match draft.is_empty() {
+                true => self.step(&pending, (output, guard), sink)?,
+                false => {
+                    let before = output.tokens.len();
+                    let finish = self.verify(&pending, &draft, (output, guard), sink)?;
+                    drafter.learn(draft.len(), output.tokens.len() - before);
+                    finish
+                }
+            };
+            match (finish, output.tokens.last()) {
+                (Some(finish), _) => return Ok(finish),
+                (None, Some(&last)) => pending = vec![last],
+                (None, None) => return Err(Error::new(Kind::Model, "no token was chosen")),
+            }
+        }
     }
 
     /// Refuses what cannot work before the model does anything.
@@ -93,10 +118,12 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Cuts the sequence down to what it shares with `prompt`, in whole chunks, so that the rest is
-    /// computed in the same chunks as without it. At least one token is left to compute.
+    /// Cuts the sequence down to what it shares with `prompt`, in whole chunks of an earlier
+    /// prompt, so that the rest is computed in the same chunks as without it. At least one token
+    /// is left to compute.
     fn reuse(&mut self, prompt: &[TokenId]) -> Result<usize> {
-        let shared = self.held.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+        let earlier = self.held.iter().take(self.prompt_len);
+        let shared = earlier.zip(prompt).take_while(|(a, b)| a == b).count();
         let mut kept = shared.min(prompt.len() - 1) / CHUNK * CHUNK;
         if self.model.truncate(SEQUENCE, kept).is_err() {
             // A recurrent model cannot go back to the middle of a sequence.
@@ -104,50 +131,94 @@ impl<'m> Decoder<'m> {
             self.model.truncate(SEQUENCE, kept)?;
         }
         self.held.truncate(kept);
+        self.prompt_len = prompt.len();
         Ok(kept)
     }
 
-    /// Computes `pending` and chooses the token after it.
-    fn step(&mut self, run: &mut Run<'_>, pending: &[TokenId]) -> Result<TokenId> {
-        let Run { request, matcher, everything, sampler, tokens, .. } = run;
-        let (probs, statistics) = (&mut run.log_probs, &mut run.statistics);
+    /// Computes `pending`, then chooses and takes the token after it.
+    fn step(
+        &mut self,
+        pending: &[TokenId],
+        (output, guard): (&mut Output<'_>, &mut Guard),
+        sink: &mut dyn FnMut(&str),
+    ) -> Result<Option<FinishReason>> {
         let clock = Instant::now();
-        let mask = match matcher {
-            Some(matcher) => matcher.mask()?,
-            None => Mask::Dense(everything),
-        };
-        statistics.mask_time += clock.elapsed();
-        let forced = mask.count() == 1;
-        // Where one token is allowed its logits change nothing, and the model can skip them.
-        let logits = !forced || request.log_probs.is_some();
+        let mask = guard.mask()?;
+        output.statistics.mask_time += clock.elapsed();
+        let forced = (mask.count() == 1).then(|| mask.iter().next()).flatten();
         let clock = Instant::now();
-        let row = self.feed(pending, logits)?;
-        match tokens.is_empty() {
-            true => statistics.prompt_time += clock.elapsed(),
-            false => statistics.model_time += clock.elapsed(),
-        }
-        statistics.passes += usize::from(!tokens.is_empty());
-        statistics.forced_tokens += usize::from(forced);
-        let clock = Instant::now();
-        let position = tokens.len() as u64;
-        let token = match row {
-            Some(logits) => {
-                let step = Step { logits, mask: Some(mask), history: tokens, position };
-                let token = sampler.sample(&step)?;
-                if let Some(alternatives) = request.log_probs {
-                    probs.push(log_probs(&step, token, alternatives)?);
-                }
+        let token = match forced {
+            // Where one token is allowed its logits change nothing, and the model can skip them.
+            Some(token) if output.request.log_probs.is_none() => {
+                self.feed(pending, false)?;
+                output.statistics.time_model(clock.elapsed(), output.tokens.len());
                 token
             }
-            None => first(&mask)?,
+            _ => {
+                let last = self.feed(pending, true)?;
+                output.statistics.time_model(clock.elapsed(), output.tokens.len());
+                output.choose(mask, self.row(last)?)?
+            }
         };
-        statistics.sample_time += clock.elapsed();
-        Ok(token)
+        output.statistics.forced_tokens += usize::from(forced.is_some());
+        output.take(guard, token, (self.model.vocabulary(), sink))
     }
 
-    /// Appends tokens to the sequence, in chunks at fixed places, and returns the logits after the
-    /// last one if they are wanted.
-    fn feed(&mut self, tokens: &[TokenId], logits: bool) -> Result<Option<&[f32]>> {
+    /// Computes `pending` and a draft in one pass, then chooses token after token exactly as without
+    /// the draft, for as long as the choice is what was drafted.
+    fn verify(
+        &mut self,
+        pending: &[TokenId],
+        draft: &[TokenId],
+        (output, guard): (&mut Output<'_>, &mut Guard),
+        sink: &mut dyn FnMut(&str),
+    ) -> Result<Option<FinishReason>> {
+        let clock = Instant::now();
+        let mut batch = Batch::new();
+        let mut first = 0;
+        for &token in pending {
+            first = batch.push(token, SEQUENCE, true);
+        }
+        for &token in draft {
+            batch.push(token, SEQUENCE, true);
+        }
+        self.model.eval(&batch)?;
+        self.held.extend_from_slice(pending);
+        output.statistics.time_model(clock.elapsed(), output.tokens.len());
+        output.statistics.drafted_tokens += draft.len();
+        let mut finish = None;
+        for place in 0..=draft.len() {
+            finish = output.finished(guard, self.model.context_len());
+            if finish.is_some() {
+                break;
+            }
+            let clock = Instant::now();
+            let mask = guard.mask()?;
+            output.statistics.mask_time += clock.elapsed();
+            output.statistics.forced_tokens += usize::from(mask.count() == 1);
+            let token = output.choose(mask, self.row(first + place)?)?;
+            finish = output.take(guard, token, (self.model.vocabulary(), sink))?;
+            if finish.is_some() || draft.get(place) != Some(&token) {
+                break;
+            }
+            output.statistics.accepted_tokens += 1;
+            self.held.push(token);
+        }
+        self.model.truncate(SEQUENCE, self.held.len())?;
+        Ok(finish)
+    }
+
+    /// Computes the prompt, all but for what is held, and returns the index of its last row.
+    pub(crate) fn prefill(&mut self, output: &mut Output<'_>) -> Result<usize> {
+        let clock = Instant::now();
+        let last = self.feed(&output.request.prompt[self.held.len()..], true)?;
+        output.statistics.time_model(clock.elapsed(), 0);
+        Ok(last)
+    }
+
+    /// Appends tokens to the sequence, in chunks at fixed places; returns the index of the last,
+    /// whose logits are there if they are wanted.
+    fn feed(&mut self, tokens: &[TokenId], logits: bool) -> Result<usize> {
         let mut rest = tokens;
         let mut last = 0;
         while !rest.is_empty() {
@@ -162,18 +233,19 @@ impl<'m> Decoder<'m> {
             self.held.extend_from_slice(chunk);
             rest = after;
         }
-        if !logits {
-            return Ok(None);
-        }
-        let row = self.model.logits(last)?;
+        Ok(last)
+    }
+
+    /// The logits of an entry of the last batch, as many as the vocabulary has tokens.
+    pub(crate) fn row(&self, index: usize) -> Result<&[f32]> {
+        let row = self.model.logits(index)?;
         let width = self.model.vocabulary().len();
         match row.len() == width {
-            true => Ok(Some(row)),
+            true => Ok(row),
             false => {
+                let (len, held) = (row.len(), self.held.len());
                 let message = format!(
-                    "the model gave {} logits for a vocabulary of {width} tokens, at position {} of the sequence",
-                    row.len(),
-                    self.held.len()
+                    "the model gave {len} logits for a vocabulary of {width} tokens, after {held} tokens"
                 );
                 Err(Error::new(Kind::Model, message))
             }
@@ -181,97 +253,11 @@ impl<'m> Decoder<'m> {
     }
 }
 
-/// The only token of a mask.
-fn first(mask: &Mask<'_>) -> Result<TokenId> {
-    let token = match mask {
-        Mask::Sparse(ids) => ids.first().copied(),
-        Mask::Dense(words) => (0..).zip(*words).find(|(_, word)| **word != 0).map(|(at, word)| {
-            let at: TokenId = at;
-            at * 32 + word.trailing_zeros()
-        }),
-    };
-    token.ok_or_else(|| Error::new(Kind::DeadEnd, "no token is allowed"))
-}
-
-/// Every id that is a token, as a mask: padding has logits too, which mean nothing.
-fn all(vocabulary: &Vocabulary) -> Vec<u32> {
-    let mut words = vec![0; vocabulary.len().div_ceil(32)];
-    for id in 0..vocabulary.len() {
-        let used = vocabulary.token(id as TokenId).is_some_and(|token| *token != Token::Unused);
-        words[id / 32] |= u32::from(used) << (id % 32);
-    }
-    words
-}
-
-/// The state of a request that is being run.
-struct Run<'r> {
-    request: &'r Request,
-    matcher: Option<Matcher>,
-    /// Without a constraint: every id that is a token.
-    everything: Vec<u32>,
-    sampler: Sampler,
-    tokens: Vec<TokenId>,
-    text: TextStream,
-    log_probs: Vec<StepLogProbs>,
-    statistics: Statistics,
-}
-
-impl<'r> Run<'r> {
-    fn new(request: &'r Request, vocabulary: &Vocabulary) -> Result<Self> {
-        let settings = match request.strategy {
-            Strategy::Greedy => Settings { temperature: 0.0, ..request.settings.clone() },
-            Strategy::Sample => request.settings.clone(),
-        };
-        let statistics =
-            Statistics { prompt_tokens: request.prompt.len(), ..Statistics::default() };
-        Ok(Self {
-            request,
-            matcher: request.constraint.as_ref().map(|constraint| constraint.matcher()),
-            everything: if request.constraint.is_some() { Vec::new() } else { all(vocabulary) },
-            sampler: Sampler::new(settings, request.index)?,
-            tokens: Vec::new(),
-            text: TextStream::new(&request.stop),
-            log_probs: Vec::new(),
-            statistics,
-        })
-    }
-
-    /// Whether the output ends here, before another token.
-    fn finished(&self, context: usize) -> Option<FinishReason> {
-        if self.matcher.as_ref().is_some_and(Matcher::is_complete) {
-            return Some(FinishReason::Complete);
-        }
-        if self.tokens.len() >= self.request.max_tokens {
-            return Some(FinishReason::MaxTokens);
-        }
-        // The last token need not fit: nothing is computed after it.
-        let full = self.request.prompt.len() + self.tokens.len() > context;
-        full.then_some(FinishReason::ContextFull)
-    }
-
-    /// Takes a chosen token into the output.
-    fn take(
-        &mut self,
-        token: TokenId,
-        model: &dyn Model,
-        sink: &mut dyn FnMut(&str),
-    ) -> Result<Option<FinishReason>> {
-        let clock = Instant::now();
-        if let Some(matcher) = &mut self.matcher {
-            matcher.accept(token)?;
-        }
-        self.statistics.mask_time += clock.elapsed();
-        if model.vocabulary().end_tokens().contains(&token) {
-            let constrained = self.matcher.is_some();
-            let finish = if constrained { FinishReason::Complete } else { FinishReason::EndToken };
-            return Ok(Some(finish));
-        }
-        self.tokens.push(token);
-        let stopped = self.text.push(model.vocabulary().bytes(token).unwrap_or_default());
-        if stopped.is_none() {
-            self.text.show(false, sink);
-        }
-        Ok(stopped.map(FinishReason::Stop))
+/// Fails once the request is cancelled.
+pub(crate) fn check_cancelled(request: &Request) -> Result<()> {
+    match request.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
+        true => Err(Error::new(Kind::Cancelled, "the run was cancelled")),
+        false => Ok(()),
     }
 }
 
@@ -280,6 +266,7 @@ mod tests {
     use super::*;
     use crate::limits::Cancel;
     use crate::model::scripted::ScriptedModel;
+    use crate::sample::Settings;
 
     fn request(model: &ScriptedModel, text: &str) -> Result<Request> {
         Ok(Request::new(model.plain(text)?.tokens))

@@ -1,0 +1,192 @@
+//! Beam search: the most likely output as a whole, approximately.
+//!
+//! At each step every beam proposes its best tokens, scored by the sum of log-probabilities; the
+//! best `width` that go on become the new beams, and those that end are set aside. By hand, width
+//! 2: from `a` (-0.5) and `b` (-1.0) with continuations `aa` -2.5, `ab` -2.6, `ba` -1.2, `bb` -3:
+//! the new beams are `ba` and `aa`, although `a` was the better beginning; greedy choice would have
+//! ended at -2.5.
+//!
+//! Scores are those of the model's own law unless asked otherwise: renormalised over the mask, what
+//! is forced would be free, and outputs with much forced text would win for that alone. An output
+//! ends by an end token, whose log-probability counts. Two spellings of one text are two outputs.
+//!
+//! Each beam has a matcher and a sequence of its own; the sequences live in two banks, and at each
+//! step the parents in one are copied to their children in the other.
+
+use crate::decode::output::{Guard, Output};
+use crate::decode::run::check_cancelled;
+use crate::decode::{Beam, Decoder, FinishReason};
+use crate::error::{Error, Kind, Result};
+use crate::model::Batch;
+use crate::sample::Step;
+use crate::sample::logprob::log_probs;
+use crate::vocab::TokenId;
+use std::time::Instant;
+
+/// A beginning of an output.
+#[derive(Clone)]
+struct Hypothesis {
+    guard: Guard,
+    tokens: Vec<TokenId>,
+    /// Sum of log-probabilities.
+    score: f64,
+    /// Index of its logits in the last batch.
+    row: usize,
+    sequence: u32,
+}
+
+/// A finished output.
+struct Finished {
+    tokens: Vec<TokenId>,
+    score: f64,
+}
+
+/// A way to go on: which beam, with which token, to which score.
+struct Candidate {
+    parent: usize,
+    token: TokenId,
+    score: f64,
+}
+
+/// Runs a request and leaves the best output in `output`.
+pub(crate) fn run(
+    decoder: &mut Decoder<'_>,
+    beam: &Beam,
+    output: &mut Output<'_>,
+    guard: Guard,
+) -> Result<FinishReason> {
+    let request = output.request;
+    check(decoder, beam, output)?;
+    let row = decoder.prefill(output)?;
+    let most = request.max_tokens.min(decoder.model.context_len() - request.prompt.len());
+    let end = guard.end();
+    // The search overwrites sequence 0, so nothing of it can be kept for the next request.
+    decoder.held.clear();
+    let first = Hypothesis { guard, tokens: Vec::new(), score: 0.0, row, sequence: 0 };
+    let mut beams = vec![first];
+    let mut finished: Vec<Finished> = Vec::new();
+    for _ in 0..most {
+        check_cancelled(request)?;
+        let candidates = candidates(decoder, beam, &mut beams, output)?;
+        let survivors = survivors(decoder, beam, &candidates, (&beams, &mut finished));
+        // With as many ends as beams, a longer output would rarely be better.
+        if survivors.is_empty() || finished.len() >= beam.width {
+            break;
+        }
+        beams = advance(decoder, &beams, &survivors, output)?;
+    }
+    let value = |score: f64, len: usize| score / (len as f64).powf(beam.length_penalty);
+    // An end token counts as one; ties go to the one found first.
+    let best = finished.iter().map(|f| (value(f.score, f.tokens.len() + 1), &f.tokens));
+    let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let (tokens, finish) = match best {
+        Some((_, tokens)) => (tokens.clone(), end),
+        None => {
+            let best = beams.into_iter().reduce(|a, b| if b.score > a.score { b } else { a });
+            let tokens = best.map(|beam| beam.tokens).unwrap_or_default();
+            let full = most < request.max_tokens;
+            (tokens, if full { FinishReason::ContextFull } else { FinishReason::MaxTokens })
+        }
+    };
+    for &token in &tokens {
+        output.text.push(decoder.model.vocabulary().bytes(token).unwrap_or_default());
+    }
+    output.tokens = tokens;
+    Ok(finish)
+}
+
+fn check(decoder: &Decoder<'_>, beam: &Beam, output: &Output<'_>) -> Result<()> {
+    let bad = |message: String, help: &str| Err(Error::new(Kind::BadArgument, message).help(help));
+    let (width, sequences) = (beam.width, decoder.model.max_sequences());
+    if width == 0 || width > 128 || width * 2 > sequences {
+        let message =
+            format!("{width} beams need {} sequences, the model holds {sequences}", width * 2);
+        return bad(message, "1 to 128 beams; give the model two sequences per beam");
+    }
+    if !(0.0..=10.0).contains(&beam.length_penalty) {
+        let message = format!("the length penalty {} is out of range", beam.length_penalty);
+        return bad(message, "give a number from 0 to 10");
+    }
+    if !output.request.stop.is_empty() || output.request.log_probs.is_some() {
+        let message = "beams know no stop texts and no log-probabilities".to_owned();
+        return bad(message, "use another strategy for them");
+    }
+    Ok(())
+}
+
+/// The best continuations of all beams, best first.
+fn candidates(
+    decoder: &Decoder<'_>,
+    beam: &Beam,
+    beams: &mut [Hypothesis],
+    output: &mut Output<'_>,
+) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for (parent, hypothesis) in beams.iter_mut().enumerate() {
+        let clock = Instant::now();
+        let mask = Some(hypothesis.guard.mask()?);
+        output.statistics.mask_time += clock.elapsed();
+        let clock = Instant::now();
+        let logits = decoder.row(hypothesis.row)?;
+        let position = hypothesis.tokens.len() as u64;
+        let step = Step { logits, mask, history: &hypothesis.tokens, position };
+        // Twice as many as beams: if half of them end, there are still enough that go on.
+        let best = log_probs(&step, 0, beam.width * 2)?.alternatives;
+        output.statistics.sample_time += clock.elapsed();
+        candidates.extend(best.iter().map(|next| {
+            let score = if beam.constrained_score { next.constrained } else { next.raw };
+            Candidate { parent, token: next.token, score: hypothesis.score + score }
+        }));
+    }
+    // Stable: ties go to the better parent, then to the better or lower token.
+    candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
+    candidates.truncate(beam.width * 2);
+    Ok(candidates)
+}
+
+/// Sets ends aside, and returns the candidates that go on.
+fn survivors<'c>(
+    decoder: &Decoder<'_>,
+    beam: &Beam,
+    candidates: &'c [Candidate],
+    (beams, finished): (&[Hypothesis], &mut Vec<Finished>),
+) -> Vec<&'c Candidate> {
+    let mut survivors = Vec::new();
+    for candidate in candidates {
+        if decoder.model.vocabulary().is_end(candidate.token) {
+            let tokens = beams[candidate.parent].tokens.clone();
+            finished.push(Finished { tokens, score: candidate.score });
+        } else if survivors.len() < beam.width {
+            survivors.push(candidate);
+        }
+    }
+    survivors
+}
+
+/// Moves to the survivors: copies sequences, accepts tokens, computes their logits in one pass.
+fn advance(
+    decoder: &mut Decoder<'_>,
+    beams: &[Hypothesis],
+    survivors: &[&Candidate],
+    output: &mut Output<'_>,
+) -> Result<Vec<Hypothesis>> {
+    let clock = Instant::now();
+    // The banks are the even and the odd sequences.
+    let bank = 1 - beams[0].sequence % 2;
+    let mut batch = Batch::new();
+    let mut children = Vec::new();
+    for (slot, survivor) in (0..).zip(survivors) {
+        let parent = &beams[survivor.parent];
+        let sequence = slot * 2 + bank;
+        decoder.model.copy(parent.sequence, sequence)?;
+        let mut guard = parent.guard.clone();
+        guard.accept(survivor.token)?;
+        let mut tokens = parent.tokens.clone();
+        tokens.push(survivor.token);
+        let row = batch.push(survivor.token, sequence, true);
+        children.push(Hypothesis { guard, tokens, score: survivor.score, row, sequence });
+    }
+    decoder.model.eval(&batch)?;
+    output.statistics.time_model(clock.elapsed(), 1);
+    Ok(children)
+}

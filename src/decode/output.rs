@@ -1,0 +1,136 @@
+//! The state of a run: what may come next ([`Guard`]) and what came so far ([`Output`]).
+
+use crate::decode::text::TextStream;
+use crate::decode::{FinishReason, Request, Statistics, Strategy};
+use crate::error::Result;
+use crate::matcher::{Mask, Matcher};
+use crate::sample::logprob::{StepLogProbs, log_probs};
+use crate::sample::{Sampler, Settings, Step};
+use crate::vocab::{Token, TokenId, Vocabulary};
+use std::time::Instant;
+
+/// What may come next.
+#[derive(Clone)]
+pub(crate) enum Guard {
+    /// What the constraint allows.
+    Constrained(Matcher),
+    /// Every id that is a token: padding has logits too, which mean nothing.
+    Free(Vec<u32>),
+}
+
+impl Guard {
+    pub fn new(request: &Request, vocabulary: &Vocabulary) -> Self {
+        if let Some(constraint) = &request.constraint {
+            return Guard::Constrained(constraint.matcher());
+        }
+        let mut words = vec![0; vocabulary.len().div_ceil(32)];
+        for id in 0..vocabulary.len() {
+            let used = vocabulary.token(id as TokenId).is_some_and(|token| *token != Token::Unused);
+            words[id / 32] |= u32::from(used) << (id % 32);
+        }
+        Guard::Free(words)
+    }
+
+    pub fn mask(&mut self) -> Result<Mask<'_>> {
+        match self {
+            Guard::Constrained(matcher) => matcher.mask(),
+            Guard::Free(words) => Ok(Mask::Dense(words)),
+        }
+    }
+
+    pub fn accept(&mut self, token: TokenId) -> Result<()> {
+        match self {
+            Guard::Constrained(matcher) => matcher.accept(token),
+            Guard::Free(_) => Ok(()),
+        }
+    }
+
+    /// Whether the document is whole and nothing may follow.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Guard::Constrained(matcher) if matcher.is_complete())
+    }
+
+    /// The reason that an end token stands for here.
+    pub fn end(&self) -> FinishReason {
+        match self {
+            Guard::Constrained(_) => FinishReason::Complete,
+            Guard::Free(_) => FinishReason::EndToken,
+        }
+    }
+}
+
+/// What came so far.
+pub(crate) struct Output<'r> {
+    pub request: &'r Request,
+    sampler: Sampler,
+    pub tokens: Vec<TokenId>,
+    pub text: TextStream,
+    pub log_probs: Vec<StepLogProbs>,
+    pub statistics: Statistics,
+}
+
+impl<'r> Output<'r> {
+    pub fn new(request: &'r Request) -> Result<Self> {
+        let settings = match request.strategy {
+            Strategy::Greedy => Settings { temperature: 0.0, ..request.settings.clone() },
+            _ => request.settings.clone(),
+        };
+        let statistics =
+            Statistics { prompt_tokens: request.prompt.len(), ..Statistics::default() };
+        Ok(Self {
+            request,
+            sampler: Sampler::new(settings, request.index)?,
+            tokens: Vec::new(),
+            text: TextStream::new(&request.stop),
+            log_probs: Vec::new(),
+            statistics,
+        })
+    }
+
+    /// Whether the output ends here, before another token.
+    pub fn finished(&self, guard: &Guard, context: usize) -> Option<FinishReason> {
+        if guard.is_complete() {
+            return Some(FinishReason::Complete);
+        }
+        if self.tokens.len() >= self.request.max_tokens {
+            return Some(FinishReason::MaxTokens);
+        }
+        // The last token need not fit: nothing is computed after it.
+        let full = self.request.prompt.len() + self.tokens.len() > context;
+        full.then_some(FinishReason::ContextFull)
+    }
+
+    /// Chooses a token.
+    pub fn choose(&mut self, mask: Mask<'_>, logits: &[f32]) -> Result<TokenId> {
+        let clock = Instant::now();
+        let position = self.tokens.len() as u64;
+        let step = Step { logits, mask: Some(mask), history: &self.tokens, position };
+        let token = self.sampler.sample(&step)?;
+        if let Some(alternatives) = self.request.log_probs {
+            self.log_probs.push(log_probs(&step, token, alternatives)?);
+        }
+        self.statistics.sample_time += clock.elapsed();
+        Ok(token)
+    }
+
+    /// Takes a chosen token.
+    pub fn take(
+        &mut self,
+        guard: &mut Guard,
+        token: TokenId,
+        (vocabulary, sink): (&Vocabulary, &mut dyn FnMut(&str)),
+    ) -> Result<Option<FinishReason>> {
+        let clock = Instant::now();
+        guard.accept(token)?;
+        self.statistics.mask_time += clock.elapsed();
+        if vocabulary.is_end(token) {
+            return Ok(Some(guard.end()));
+        }
+        self.tokens.push(token);
+        let stopped = self.text.push(vocabulary.bytes(token).unwrap_or_default());
+        if stopped.is_none() {
+            self.text.show(false, sink);
+        }
+        Ok(stopped.map(FinishReason::Stop))
+    }
+}
