@@ -1,0 +1,133 @@
+//! The shared cases: each a schema or grammar with texts that must be accepted or rejected.
+//!
+//! Every text is tried byte by byte and token by token, and before each token the mask must say what
+//! accepting then does. What is not right yet is listed with its reason; a case of the list that passes is a
+//! failure too, so that the list stays true.
+
+mod support;
+
+use constrain::grammar::{Grammar, PropertyOrder};
+use constrain::{Constraint, Vocabulary, schema};
+use serde::Deserialize;
+use support::Tokenizer;
+
+/// Cases that are not right yet, and why.
+const NOT_YET: &[(&str, &str)] = &[];
+
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    #[serde(default)]
+    schema: serde_json::Value,
+    #[serde(default)]
+    grammar: String,
+    #[serde(default)]
+    syntax: String,
+    #[serde(default)]
+    options: CaseOptions,
+    /// `error`: compiling must fail.
+    #[serde(default)]
+    expect: String,
+    tests: Vec<Text>,
+}
+
+#[derive(Deserialize, Default)]
+struct CaseOptions {
+    #[serde(default)]
+    property_order: String,
+}
+
+#[derive(Deserialize)]
+struct Text {
+    text: String,
+    valid: bool,
+}
+
+fn compile_schema(case: &Case) -> constrain::Result<Grammar> {
+    let property_order = match case.options.property_order.as_str() {
+        "any" => PropertyOrder::Any,
+        _ => PropertyOrder::Declared,
+    };
+    let options = schema::Options { property_order, ..schema::Options::default() };
+    schema::compile(&case.schema.to_string(), &options)
+}
+
+/// Whether a text is accepted byte by byte.
+fn by_bytes(constraint: &Constraint, text: &str) -> bool {
+    let mut matcher = constraint.matcher();
+    text.bytes().all(|byte| matcher.accept_bytes(&[byte]).is_ok()) && matcher.can_stop()
+}
+
+/// Whether a text is accepted token by token, ended by the end token.
+fn by_tokens(constraint: &Constraint, tokenizer: &Tokenizer, text: &str) -> bool {
+    let mut matcher = constraint.matcher();
+    let ids = tokenizer.split(text.as_bytes());
+    let end = constraint.vocabulary().end_tokens()[0];
+    ids.into_iter().chain([end]).all(|id| {
+        let masked = matcher.mask().unwrap().contains(id);
+        let accepted = matcher.accept(id).is_ok();
+        assert_eq!(masked, accepted, "the mask and accept differ for token {id} of {text:?}");
+        accepted
+    })
+}
+
+/// What is wrong with a case, if anything.
+fn judge(
+    case: &Case,
+    compiled: constrain::Result<Grammar>,
+    vocabularies: &[(Vocabulary, Tokenizer)],
+) -> Result<(), String> {
+    let expected = case.expect.as_str();
+    for (vocabulary, tokenizer) in vocabularies {
+        let constraint = compiled.clone().and_then(|grammar| Constraint::new(&grammar, vocabulary));
+        let constraint = match (constraint, expected) {
+            (Err(_), "error") => continue,
+            (Ok(_), "error") => return Err("compiles, but must not".into()),
+            (Err(error), _) => return Err(format!("does not compile: {error}")),
+            (Ok(constraint), _) => constraint,
+        };
+        for Text { text, valid } in &case.tests {
+            let shown: String = text.chars().take(80).collect();
+            let verdict = |accepted| if accepted { "accepts" } else { "rejects" };
+            for (how, accepted) in [
+                ("by bytes", by_bytes(&constraint, text)),
+                ("by tokens", by_tokens(&constraint, tokenizer, text)),
+            ] {
+                if accepted != *valid {
+                    return Err(format!("{} {shown:?} {how}", verdict(accepted)));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(file: &str, compile: impl Fn(&Case) -> constrain::Result<Grammar>) {
+    let Some(text) = support::shared(&format!("cases/{file}")) else { return };
+    let vocabularies = [support::bytes(), support::synthetic()].map(|vocabulary| {
+        let tokenizer = Tokenizer::new(&vocabulary);
+        (vocabulary, tokenizer)
+    });
+    let mut failures = Vec::new();
+    let mut right = 0;
+    for line in text.lines() {
+        let case: Case = serde_json::from_str(line).unwrap();
+        let reason = NOT_YET.iter().find(|(id, _)| *id == case.id).map(|(_, reason)| *reason);
+        match (judge(&case, compile(&case), &vocabularies), reason) {
+            (Ok(()), None) => right += 1,
+            (Ok(()), Some(reason)) => {
+                failures.push(format!("{} passes, but is listed: {reason}", case.id));
+            }
+            (Err(wrong), None) => failures.push(format!("{}: {wrong}", case.id)),
+            (Err(_), Some(_)) => {}
+        }
+    }
+    println!("{file}: {right} cases are right");
+    assert!(right > 0, "{file} has no cases");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn schemas() {
+    run("schema.jsonl", compile_schema);
+}

@@ -1,0 +1,266 @@
+//! Masks against brute force: every token's bytes are tried with the reference matcher of `oracle`.
+
+mod oracle;
+mod support;
+
+use constrain::grammar::{Grammar, PropertyOrder};
+use constrain::schema::{self, Options};
+use constrain::{Constraint, Matcher, TokenId, Vocabulary};
+use oracle::{Oracle, State};
+use proptest::prelude::*;
+use support::Random;
+
+/// Schemas of which random states are compared. Those with undeclared keys come last: the reference
+/// matcher is too slow for them with a large vocabulary.
+const SCHEMAS: &[&str] = &[
+    r#"{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0,"maximum":150}},"required":["name","age"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"type":"boolean"},"b":{"type":"null"},"c":{"enum":["x","yes","\u00e9",1,null]}},"additionalProperties":false}"#,
+    r#"{"type":"array","items":{"type":"number"},"minItems":1,"maxItems":4}"#,
+    r#"{"type":"array","items":{"anyOf":[{"type":"string","maxLength":3},{"type":"integer"}]}}"#,
+    r#"{"type":"string","pattern":"^[a-z]{2,4}-[0-9]+$"}"#,
+    r#"{"type":"string","minLength":2,"maxLength":6}"#,
+    r#"{"type":"string","format":"date-time"}"#,
+    r#"{"type":"string","format":"email"}"#,
+    r#"{"type":"object","properties":{"when":{"format":"date","type":"string"},"ip":{"type":"string","format":"ipv4"}},"required":["when"],"additionalProperties":false}"#,
+    r#"{"enum":["red","green","blue",{"r":1},[1,2],1.5,"re\"d\\","re\nd"]}"#,
+    r##"{"$ref":"#/$defs/tree","$defs":{"tree":{"type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["v"],"additionalProperties":false}}}"##,
+    r#"{"anyOf":[{"type":"object","properties":{"kind":{"const":"a"},"x":{"type":"integer"}},"required":["kind","x"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"ab"},"y":{"type":"string"}},"required":["kind"],"additionalProperties":false}]}"#,
+    r#"{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"boolean"},"maxItems":5}"#,
+    r#"{"type":"array","items":{"type":["integer","string"]},"contains":{"type":"string"},"minItems":2,"maxItems":4}"#,
+    r#"{"type":"number","exclusiveMinimum":0.5,"maximum":99.5}"#,
+    r#"{"type":"integer","multipleOf":5,"minimum":-20,"maximum":100}"#,
+    r#"{"type":"object","properties":{"caf\u00e9":{"type":"integer"},"a\tb":{"const":1},"q\"":{"type":"null"}},"required":["caf\u00e9"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"minProperties":1,"maxProperties":2,"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"dependentRequired":{"a":["c"]},"additionalProperties":false}"#,
+    r#"{"type":"string","not":{"enum":["a","abc","\u00e9"]},"maxLength":4}"#,
+    r#"{"oneOf":[{"type":"integer"},{"type":"number","minimum":1}]}"#,
+    r#"{"type":"string","pattern":"foo"}"#,
+];
+
+const OPEN_SCHEMAS: &[&str] = &[
+    r#"{}"#,
+    r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":{"type":"boolean"}}"#,
+    r#"{"type":"object","patternProperties":{"^[a-c]$":{"type":"integer"}},"additionalProperties":false,"minProperties":2}"#,
+    r#"{"type":"object","patternProperties":{"^x":{"const":1},"b$":{"type":"integer"}},"maxProperties":2}"#,
+    r#"{"type":"object","propertyNames":{"pattern":"^a"},"minProperties":1,"additionalProperties":{"const":1}}"#,
+];
+
+fn grammar(schema: &str, order: PropertyOrder) -> Grammar {
+    let options = Options { property_order: order, ..Options::default() };
+    schema::compile(schema, &options).unwrap_or_else(|error| panic!("{schema}: {error}"))
+}
+
+/// All text tokens, sorted by their bytes, so that common beginnings are read once.
+fn sorted(vocabulary: &Vocabulary) -> Vec<(Vec<u8>, TokenId)> {
+    let mut tokens: Vec<(Vec<u8>, TokenId)> =
+        vocabulary.text_tokens().map(|(id, bytes)| (bytes.to_vec(), id)).collect();
+    tokens.sort();
+    tokens
+}
+
+/// The allowed tokens by trying each.
+fn brute_force(
+    oracle: &mut Oracle,
+    state: State,
+    tokens: &[(Vec<u8>, TokenId)],
+    end: &[TokenId],
+) -> Vec<TokenId> {
+    let mut allowed = Vec::new();
+    // `states[i]`: after `i` bytes of the last token; `None` from the first dead byte on.
+    let mut states = vec![Some(state)];
+    let mut last: &[u8] = &[];
+    for (bytes, id) in tokens {
+        let shared = std::iter::zip(last, bytes).take_while(|(a, b)| a == b).count();
+        states.truncate(shared + 1);
+        for &byte in &bytes[states.len() - 1..] {
+            let next = states.last().copied().flatten().and_then(|state| oracle.step(state, byte));
+            states.push(next);
+        }
+        if states.last().copied().flatten().is_some() {
+            allowed.push(*id);
+        }
+        last = bytes;
+    }
+    if oracle.is_complete(state) {
+        allowed.extend(end);
+    }
+    allowed.sort_unstable();
+    allowed
+}
+
+fn describe(vocabulary: &Vocabulary, ids: &[TokenId]) -> Vec<String> {
+    let name = |&id: &TokenId| match vocabulary.bytes(id) {
+        Some(bytes) => format!("{id} {:?}", String::from_utf8_lossy(bytes)),
+        None => format!("{id} (end)"),
+    };
+    ids.iter().take(20).map(name).collect()
+}
+
+/// Walks at random through a grammar and compares the mask of every state on the way.
+fn compare(grammar: &Grammar, vocabulary: &Vocabulary, walks: u64, steps: usize, what: &str) {
+    let constraint = Constraint::new(grammar, vocabulary).unwrap();
+    let tokens = sorted(vocabulary);
+    let mut oracle = Oracle::new(grammar);
+    for walk in 0..walks {
+        let mut random = Random(walk.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 7);
+        let mut matcher = constraint.matcher();
+        let mut state = oracle.start().expect("the grammar is not empty");
+        let mut text = Vec::new();
+        for _ in 0..steps {
+            let expected = brute_force(&mut oracle, state, &tokens, vocabulary.end_tokens());
+            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            let only = |a: &[TokenId], b: &[TokenId]| -> Vec<TokenId> {
+                a.iter().filter(|id| b.binary_search(id).is_err()).copied().collect()
+            };
+            let (wrong, missing) = (only(&mask, &expected), only(&expected, &mask));
+            assert!(
+                wrong.is_empty() && missing.is_empty(),
+                "{what}\nafter {:?}\nwrongly allowed: {:?}\nmissing: {:?}",
+                String::from_utf8_lossy(&text),
+                describe(vocabulary, &wrong),
+                describe(vocabulary, &missing),
+            );
+            assert!(!expected.is_empty(), "{what}: a dead end after {text:?}");
+            let Some(bytes) = pick(&mut random, vocabulary, &mask) else { break };
+            let (id, bytes) = bytes;
+            matcher.accept(id).unwrap();
+            state = oracle.read(state, bytes).expect("the mask allowed it");
+            text.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// A token of the mask: half the time one that moves the document on.
+fn pick<'a>(
+    random: &mut Random,
+    vocabulary: &'a Vocabulary,
+    mask: &[TokenId],
+) -> Option<(TokenId, &'a [u8])> {
+    let texts: Vec<(TokenId, &[u8])> =
+        mask.iter().filter_map(|&id| Some((id, vocabulary.bytes(id)?))).collect();
+    let moves = |bytes: &[u8]| bytes.iter().any(|byte| b"\"{}[],:".contains(byte));
+    let moving: Vec<(TokenId, &[u8])> =
+        texts.iter().copied().filter(|(_, bytes)| moves(bytes)).collect();
+    let from = if !moving.is_empty() && random.below(2) == 0 { moving } else { texts };
+    (!from.is_empty()).then(|| from[random.below(from.len())])
+}
+
+#[test]
+fn masks_equal_brute_force() {
+    let vocabulary = support::synthetic();
+    for schema in SCHEMAS.iter().chain(OPEN_SCHEMAS) {
+        for order in [PropertyOrder::Declared, PropertyOrder::Any] {
+            compare(&grammar(schema, order), &vocabulary, 6, 24, schema);
+        }
+    }
+}
+
+#[test]
+fn masks_equal_brute_force_for_real_vocabularies() {
+    for (name, vocabulary) in support::real() {
+        for schema in SCHEMAS {
+            let what = format!("{name}: {schema}");
+            compare(&grammar(schema, PropertyOrder::Declared), &vocabulary, 2, 8, &what);
+        }
+    }
+}
+
+/// What a user may do with a matcher. Numbers are reduced to what is possible.
+#[derive(Debug, Clone)]
+enum Act {
+    Accept(usize),
+    AcceptEnd,
+    Rollback(usize),
+    /// Goes on with a fork; the original takes another token and is dropped.
+    Fork(usize),
+    Reset,
+    /// Tries what is not allowed, which must change nothing.
+    Reject,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        12 => any::<usize>().prop_map(Act::Accept),
+        1 => Just(Act::AcceptEnd),
+        3 => any::<usize>().prop_map(Act::Rollback),
+        2 => any::<usize>().prop_map(Act::Fork),
+        1 => Just(Act::Reset),
+        2 => Just(Act::Reject),
+    ]
+}
+
+fn allowed(matcher: &mut Matcher) -> Vec<TokenId> {
+    matcher.mask().unwrap().iter().collect()
+}
+
+/// One act on a matcher; `taken` is what it accepted so far.
+fn perform(act: Act, matcher: &mut Matcher, taken: &mut Vec<TokenId>, vocabulary: &Vocabulary) {
+    let mask = allowed(matcher);
+    let texts: Vec<TokenId> =
+        mask.iter().copied().filter(|&id| vocabulary.bytes(id).is_some()).collect();
+    match act {
+        Act::Accept(n) if !texts.is_empty() => {
+            let id = texts[n % texts.len()];
+            matcher.accept(id).unwrap();
+            taken.push(id);
+        }
+        Act::AcceptEnd if matcher.can_stop() && !mask.is_empty() => {
+            let end = vocabulary.end_tokens()[0];
+            matcher.accept(end).unwrap();
+            taken.push(end);
+        }
+        Act::Rollback(n) if !taken.is_empty() => {
+            let back = n % taken.len() + 1;
+            matcher.rollback(back).unwrap();
+            taken.truncate(taken.len() - back);
+        }
+        Act::Fork(n) => {
+            let fork = matcher.fork();
+            if !texts.is_empty() {
+                matcher.accept(texts[n % texts.len()]).unwrap();
+            }
+            *matcher = fork;
+        }
+        Act::Reset => {
+            matcher.reset();
+            taken.clear();
+        }
+        Act::Reject => {
+            let all = 0..vocabulary.len() as TokenId + 2;
+            if let Some(id) = all.into_iter().find(|id| mask.binary_search(id).is_err()) {
+                assert!(matcher.accept(id).is_err());
+            }
+            assert!(matcher.rollback(taken.len() + 1).is_err());
+        }
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_acts_equal_a_fresh_replay(
+        schema in 0..SCHEMAS.len() + OPEN_SCHEMAS.len(),
+        any_order in any::<bool>(),
+        acts in proptest::collection::vec(act(), 1..40),
+    ) {
+        let schema = SCHEMAS.iter().chain(OPEN_SCHEMAS).nth(schema).unwrap();
+        let order = if any_order { PropertyOrder::Any } else { PropertyOrder::Declared };
+        let vocabulary = support::synthetic();
+        let constraint = Constraint::new(&grammar(schema, order), &vocabulary).unwrap();
+        let mut matcher = constraint.matcher();
+        let mut taken = Vec::new();
+        for act in acts {
+            perform(act, &mut matcher, &mut taken, &vocabulary);
+            let mut replay = constraint.matcher();
+            for &id in &taken {
+                replay.accept(id).unwrap();
+            }
+            prop_assert_eq!(matcher.len(), taken.len());
+            prop_assert_eq!(allowed(&mut matcher), allowed(&mut replay), "{} {:?}", schema, taken);
+            prop_assert_eq!(matcher.can_stop(), replay.can_stop());
+            prop_assert_eq!(matcher.is_complete(), replay.is_complete());
+            prop_assert_eq!(matcher.forced_bytes(), replay.forced_bytes());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the integration tests share: vocabularies, splitting text into tokens, small random numbers.
+
+#![allow(dead_code)]
+
+use constrain::TokenId;
+use constrain::vocab::{Token, Vocabulary};
+use std::path::{Path, PathBuf};
+
+/// Tokens of two and more bytes that cross the borders of JSON and of grammars in many ways.
+const PIECES: &[&str] = &[
+    "ab", "abc", "\"a", "a\"", "\":", "\",\"", "\"}", "\"]", "[\"", "{\"", "\":\"", "\": \"", ", ",
+    "},{", "]]", "[[", "12", "123", "00", "1,", "1]", "1}", "1.5", "e5", "e-", "-1", "0.", ".0",
+    "\\u", "\\u0", "\\u00", "\\n", "\\\"", "\\ud8", "é", "é\"", "😀", "  ", "\n\n", "\n ", " \"",
+    "true", "tru", "false,", "null}", "null", "[]", "{}", "[ ", "a\":", "b\":1", "\":1", "\":tr",
+    "<t", "ol>", "..", "1.", "se", "le", "EN", "ND", "END", "yes", "no", ", p", "aa", "aaa", "((",
+    "1+", "+2", "ed", "list", "2023-", "-02", "-2", "T", "::", "@b.",
+];
+
+/// Single bytes, the pieces, and one end token.
+pub fn synthetic() -> Vocabulary {
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    tokens.extend(PIECES.iter().map(|piece| Token::Text(piece.as_bytes().into())));
+    with_end(tokens)
+}
+
+/// Single bytes and one end token.
+pub fn bytes() -> Vocabulary {
+    with_end((0..=255u8).map(|byte| Token::Text([byte].into())).collect())
+}
+
+fn with_end(mut tokens: Vec<Token>) -> Vocabulary {
+    tokens.push(Token::Special("<end>".into()));
+    let end = tokens.len() as TokenId - 1;
+    Vocabulary::new(tokens, vec![end]).unwrap()
+}
+
+/// The vocabularies of the folder `CONSTRAIN_TOKENIZERS`: each `tokenizer.json` below it, by its path.
+pub fn real() -> Vec<(String, Vocabulary)> {
+    let Some(folder) = std::env::var_os("CONSTRAIN_TOKENIZERS") else {
+        eprintln!("skipped: CONSTRAIN_TOKENIZERS names no folder with tokenizer.json files");
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    collect(Path::new(&folder), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no tokenizer.json below {folder:?}");
+    let load = |path: PathBuf| (path.display().to_string(), Vocabulary::from_file(&path).unwrap());
+    found.into_iter().map(load).collect()
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.ends_with("tokenizer.json") {
+            found.push(path);
+        }
+    }
+}
+
+/// A file of the shared test data: `CONSTRAIN_SHARED`, or `shared` beside the checkout.
+pub fn shared(file: &str) -> Option<String> {
+    let folder = match std::env::var_os("CONSTRAIN_SHARED") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared"),
+    };
+    if !folder.is_dir() {
+        eprintln!("skipped: no shared test data (CONSTRAIN_SHARED)");
+        return None;
+    }
+    let path = folder.join(file);
+    Some(
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    )
+}
+
+/// Splits a text into tokens, the longest first.
+pub struct Tokenizer {
+    /// Bytes and id, sorted by bytes.
+    sorted: Vec<(Vec<u8>, TokenId)>,
+    longest: usize,
+}
+
+impl Tokenizer {
+    pub fn new(vocabulary: &Vocabulary) -> Self {
+        let mut sorted: Vec<(Vec<u8>, TokenId)> =
+            vocabulary.text_tokens().map(|(id, bytes)| (bytes.to_vec(), id)).collect();
+        sorted.sort();
+        let longest = sorted.iter().map(|(bytes, _)| bytes.len()).max().unwrap_or(0);
+        Self { sorted, longest }
+    }
+
+    pub fn split(&self, text: &[u8]) -> Vec<TokenId> {
+        let mut ids = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let (length, id) = (1..=self.longest.min(text.len() - at))
+                .rev()
+                .find_map(|length| {
+                    let piece = &text[at..at + length];
+                    let found =
+                        self.sorted.binary_search_by(|(bytes, _)| bytes.as_slice().cmp(piece));
+                    Some((length, self.sorted[found.ok()?].1))
+                })
+                .expect("every byte is a token");
+            ids.push(id);
+            at += length;
+        }
+        ids
+    }
+}
+
+/// A small generator of pseudo-random numbers.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
+    }
+}
