@@ -10,7 +10,6 @@ use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
 use crate::machine::{Program, States};
 use crate::mask::{Tables, TokenSet};
-use crate::matcher::Matcher;
 use crate::vocab::{TokenId, Vocabulary};
 
 /// A grammar made ready for a vocabulary. `Send + Sync`; cloning it copies one pointer.
@@ -103,11 +102,6 @@ impl Constraint {
         let tables = Tables::local(Arc::clone(&universe.tables));
         let vocabulary = vocabulary.clone();
         Ok(Self(Arc::new(Inner { vocabulary, program, tables, specials })))
-    }
-
-    /// A matcher at the start of the output.
-    pub fn matcher(&self) -> Matcher {
-        Matcher::new(self.clone())
     }
 
     /// The vocabulary.

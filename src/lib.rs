@@ -1,20 +1,30 @@
 //! Makes any local language model emit output guaranteed to satisfy a JSON Schema or a grammar.
-// The layers, in reading order: a module imports only modules above it in this list.
-pub mod constraint;
-pub mod decode;
+// The layers, in reading order: a module imports only modules above it in this list
+// (tests/layers.rs). The blank lines keep the formatter from sorting it.
 pub mod error;
-pub mod expr;
-pub mod grammar;
 pub mod limits;
-pub mod machine;
-pub mod mask;
-pub mod matcher;
-pub mod model;
+
+pub mod vocab;
+
+pub mod expr;
 pub mod regex;
-pub mod sample;
+
+pub mod grammar;
+
 pub mod schema;
 pub mod syntax;
-pub mod vocab;
+
+pub mod machine;
+pub mod mask;
+
+pub mod constraint;
+pub mod matcher;
+
+pub mod sample;
+
+pub mod model;
+
+pub mod decode;
 
 pub use constraint::Constraint;
 pub use error::{Error, Kind, Result};

@@ -395,6 +395,13 @@ impl Matcher {
     }
 }
 
+impl Constraint {
+    /// A matcher at the start of the output.
+    pub fn matcher(&self) -> Matcher {
+        Matcher::new(self.clone())
+    }
+}
+
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matcher")

@@ -12,13 +12,23 @@ use serde::Deserialize;
 use support::Tokenizer;
 
 /// Cases that are not right yet, and why.
-const NOT_YET: &[(&str, &str)] = &[];
+const NOT_YET: &[(&str, &str)] = &[
+    (
+        "number-huge-min",
+        "the case compares with the binary floating-point number nearest to 1e30, which is a little \
+         more; here bounds are exact decimals, and 1 with 30 zeros is equal to 1e30",
+    ),
+    ("unique-items-enum", "refused: the engine does not remember the items of an array yet"),
+    ("unique-items-strings", "refused: the engine does not remember the items of an array yet"),
+];
 
 #[derive(Deserialize)]
 struct Case {
     id: String,
-    #[serde(default)]
-    schema: serde_json::Value,
+    /// The text of the schema, cut out of the line before it is parsed: some nest deeper than
+    /// the parser of the tests does.
+    #[serde(skip)]
+    schema: String,
     #[serde(default)]
     grammar: String,
     #[serde(default)]
@@ -43,13 +53,38 @@ struct Text {
     valid: bool,
 }
 
+/// The line without its member `schema`, and that member's text.
+fn cut_schema(line: &str) -> (String, String) {
+    const KEY: &str = "\"schema\": ";
+    let Some(start) = line.find(KEY) else { return (line.to_owned(), String::new()) };
+    let text = &line[start + KEY.len()..];
+    let (mut depth, mut quoted, mut escaped) = (0, false, false);
+    let end = text
+        .char_indices()
+        .find(|&(_, c)| {
+            match c {
+                _ if escaped => escaped = false,
+                '\\' if quoted => escaped = true,
+                '"' => quoted = !quoted,
+                '{' | '[' if !quoted => depth += 1,
+                '}' | ']' if !quoted => depth -= 1,
+                _ => {}
+            }
+            depth == 0 && !quoted && (c == ',' || c == '}' || c == ']')
+        })
+        .map(|(at, c)| if c == ',' { at } else { at + 1 })
+        .expect("the schema ends");
+    let rest = text[end..].trim_start_matches(", ");
+    (format!("{}{rest}", &line[..start]), text[..end].to_owned())
+}
+
 fn compile_schema(case: &Case) -> constrain::Result<Grammar> {
     let property_order = match case.options.property_order.as_str() {
         "any" => PropertyOrder::Any,
         _ => PropertyOrder::Declared,
     };
     let options = schema::Options { property_order, ..schema::Options::default() };
-    schema::compile(&case.schema.to_string(), &options)
+    schema::compile(&case.schema, &options)
 }
 
 /// Whether a text is accepted byte by byte.
@@ -111,7 +146,8 @@ fn run(file: &str, compile: impl Fn(&Case) -> constrain::Result<Grammar>) {
     let mut failures = Vec::new();
     let mut right = 0;
     for line in text.lines() {
-        let case: Case = serde_json::from_str(line).unwrap();
+        let (line, schema) = cut_schema(line);
+        let case = Case { schema, ..serde_json::from_str(&line).unwrap() };
         let reason = NOT_YET.iter().find(|(id, _)| *id == case.id).map(|(_, reason)| *reason);
         match (judge(&case, compile(&case), &vocabularies), reason) {
             (Ok(()), None) => right += 1,

@@ -204,8 +204,12 @@ fn perform(act: Act, matcher: &mut Matcher, taken: &mut Vec<TokenId>, vocabulary
             matcher.accept(id).unwrap();
             taken.push(id);
         }
-        Act::AcceptEnd if matcher.can_stop() && !mask.is_empty() => {
+        Act::AcceptEnd if matcher.can_stop() => {
             let end = vocabulary.end_tokens()[0];
+            if taken.last() == Some(&end) {
+                assert!(matcher.accept(end).is_err(), "the output has ended");
+                return;
+            }
             matcher.accept(end).unwrap();
             taken.push(end);
         }

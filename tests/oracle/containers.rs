@@ -3,7 +3,7 @@
 use super::{Config, Frame, Oracle, string, with};
 use constrain::expr::ExprId;
 use constrain::grammar::{ArraySpec, ItemClass, Node, NodeId, ObjectSpec, PropertyOrder};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 
 /// Keys of a class of undeclared ones beyond which their number does not matter.
 const MANY_KEYS: usize = 64;
@@ -172,17 +172,21 @@ impl Oracle {
         exprs.and(&[keys, free])
     }
 
-    /// A key of a class, the first character by character.
+    /// One of the shortest keys of a class.
     fn some_key(&mut self, keys: ExprId) -> Option<String> {
-        let mut expr = keys;
-        let mut key = String::new();
-        while !self.grammar.exprs.nullable(expr) {
-            let run = *self.grammar.exprs.transitions(expr, &mut self.fuel).unwrap().first()?;
-            key.push(char::from_u32(run.first)?);
-            expr = run.target;
-            assert!(key.len() < 1000, "a key too long for this oracle");
+        let mut open = VecDeque::from([(keys, String::new())]);
+        let mut known = HashSet::from([keys]);
+        while let Some((expr, key)) = open.pop_front() {
+            if self.grammar.exprs.nullable(expr) {
+                return Some(key);
+            }
+            for run in self.grammar.exprs.transitions(expr, &mut self.fuel).unwrap() {
+                if known.insert(run.target) {
+                    open.push_back((run.target, format!("{key}{}", char::from_u32(run.first)?)));
+                }
+            }
         }
-        Some(key)
+        None
     }
 
     /// Whether an object with these keys can be completed.
