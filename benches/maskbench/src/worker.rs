@@ -92,10 +92,9 @@ impl Bench<'_> {
             record.tests.push(verdict);
         }
         if let (Source::Schema(schema), 1..) = (source, self.args.generate) {
-            let mut seed = blank_seed(&case.id);
-            let documents = self.args.generate;
-            record.generated =
-                self.generator.run(&mut *compiled, schema, documents, &mut seed, &mut self.mask)?;
+            let (generator, mask) = (&self.generator, &mut self.mask);
+            let count = self.args.generate;
+            record.generated = generator.run(&mut *compiled, &case.id, schema, count, mask)?;
         }
         Ok(record)
     }
@@ -135,12 +134,6 @@ impl Bench<'_> {
         }
         sequence.can_stop()
     }
-}
-
-/// The same random documents for the same case, every time.
-fn blank_seed(id: &str) -> fastrand::Rng {
-    let mix = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    fastrand::Rng::with_seed(id.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
 }
 
 fn nanoseconds(since: Instant) -> u64 {
