@@ -150,7 +150,7 @@ fn masks_equal_brute_force() {
     let vocabulary = support::synthetic();
     for schema in SCHEMAS.iter().chain(OPEN_SCHEMAS) {
         for order in [PropertyOrder::Declared, PropertyOrder::Any] {
-            compare(&grammar(schema, order), &vocabulary, 6, 24, schema);
+            compare(&grammar(schema, order), &vocabulary, 4, 20, schema);
         }
     }
 }

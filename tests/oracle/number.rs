@@ -52,6 +52,9 @@ fn accepts(spec: &NumberSpec, text: &str) -> bool {
     let Ok(value) = Decimal::parse(text) else {
         return false;
     };
+    if spec.whole && text.contains(['.', 'e', 'E']) {
+        return false;
+    }
     let free =
         NumberSpec { integer: false, fractional: false, ..spec.clone() } == NumberSpec::default();
     if let Some((mantissa, _)) = text.split_once(['e', 'E'])

@@ -199,23 +199,34 @@ impl Plain {
         if self.accepts(values, side) {
             return true;
         }
-        let plenty = |(lo, hi)| {
-            lo == Ordering::Greater && hi == Ordering::Less && !values.has_units() && left > 0
-        };
         let left = i64::from(left);
+        // Between the bounds, and with so many digits free that a multiple must be among them.
+        let plenty = |(lo, hi): (Ordering, Ordering), more: i64| {
+            let between = lo == Ordering::Greater && hi == Ordering::Less && left > 0;
+            between
+                && values.excluded.is_empty()
+                && match &values.multiple {
+                    None => true,
+                    Some(unit) => left - more >= -unit.grain && more - unit.grain >= unit.enough,
+                }
+        };
         match self.place {
             Place::Zero => {
                 let bounds = (self.lo, self.hi);
-                plenty(bounds) || left > 0 && self.reach(values, side, bounds, 0, 0, left)
+                plenty(bounds, 0) || left > 0 && self.reach(values, side, bounds, 0, 0, left)
             }
             Place::Frac(count) => {
                 let (bounds, f) = ((self.lo, self.hi), i64::from(count));
-                plenty(bounds) || left > 0 && self.reach(values, side, bounds, -f, 0, f + left)
+                let free = values.multiple.is_none() && plenty(bounds, 0);
+                free || left > 0 && self.reach(values, side, bounds, -f, 0, f + left)
             }
-            Place::Int(count) => (0..=left).any(|more| {
-                let bounds = self.against(side, count + more as u32);
-                plenty(bounds) || self.reach(values, side, bounds, more, more, left - more)
-            }),
+            Place::Int(count) => {
+                let against = |more: i64| self.against(side, count + more as u32);
+                (0..=left).any(|more| plenty(against(more), more))
+                    || (0..=left).any(|more| {
+                        self.reach(values, side, against(more), more, more, left - more)
+                    })
+            }
         }
     }
 

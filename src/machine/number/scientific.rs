@@ -276,6 +276,10 @@ impl Mantissa {
             return false;
         }
         let against = |bound: &Bound, compared: Ordering| x.cmp(&bound.top()).then(compared);
+        let (lo, hi) = (against(&side.lo, self.lo), against(&side.hi, self.hi));
+        if lo == Ordering::Less || hi == Ordering::Greater {
+            return false;
+        }
         let multiple = match &values.multiple {
             None => None,
             Some(unit) => match self.residue(unit, x, f) {
@@ -283,10 +287,19 @@ impl Mantissa {
                 residue => residue,
             },
         };
+        if let Some(unit) = values.multiple.as_ref().filter(|_| values.excluded.is_empty())
+            && lo == Ordering::Greater
+            && hi == Ordering::Less
+            && unit.coprime
+            && k.min(x - unit.exponent) - f >= unit.enough
+        {
+            // So many digits are free that a multiple must be among them.
+            return true;
+        }
         Reach {
             side,
-            lo: against(&side.lo, self.lo),
-            hi: against(&side.hi, self.hi),
+            lo,
+            hi,
             position: -f,
             k,
             shift: x,

@@ -60,7 +60,7 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
     // The tests have no declared bounds beyond f64, except where both are declared.
     (spec.min.as_ref().map_or_else(|| !value.is_negative() || value.is_finite_f64(), above))
         && (spec.max.as_ref().map_or_else(|| value.is_negative() || value.is_finite_f64(), below))
-        && (!spec.integer || value.is_integer())
+        && (!spec.integer && !spec.whole || value.is_integer())
         && (!spec.fractional || !value.is_integer())
         && spec.multiple_of.iter().all(|unit| value.is_multiple_of(unit))
         && !spec.not_multiple_of.iter().any(|unit| value.is_multiple_of(unit))
@@ -155,6 +155,10 @@ fn check(spec: &NumberSpec, digits: &str, max_digits: usize) -> usize {
 }
 
 const SPECS: &[&str] = &[
+    "whole",
+    "whole >=-15 <=5",
+    "whole *5",
+    "whole frac",
     "",
     "int",
     "frac",
@@ -487,7 +491,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn all_texts_of_random_sets(
-        kind in 0..3u8,
+        kind in 0..4u8,
         min in proptest::option::of((small_decimal(), any::<bool>())),
         max in proptest::option::of((small_decimal(), any::<bool>())),
         units in proptest::collection::vec(small_decimal(), 0..2),
@@ -498,6 +502,7 @@ proptest! {
         let spec = NumberSpec {
             integer: kind == 1,
             fractional: kind == 2,
+            whole: kind == 3,
             min,
             max,
             multiple_of: positive(units),

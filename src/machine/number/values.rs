@@ -38,8 +38,21 @@ pub(super) fn ten_to(exponent: i64) -> BigUint {
 
 /// `10^exponent mod modulus`, for exponents of any size.
 pub(super) fn ten_to_mod(exponent: i64, modulus: &BigUint) -> BigUint {
-    let exponent = BigUint::from(u64::try_from(exponent).unwrap_or(0));
-    BigUint::from(10u8).modpow(&exponent, modulus)
+    let mut exponent = u64::try_from(exponent).unwrap_or(0);
+    let Ok(small) = u64::try_from(modulus) else {
+        return BigUint::from(10u8).modpow(&BigUint::from(exponent), modulus);
+    };
+    // Nearly all moduli are small: square and multiply in machine words.
+    let modulus = u128::from(small);
+    let (mut power, mut result) = (10 % modulus, 1 % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result * power % modulus;
+        }
+        power = power * power % modulus;
+        exponent >>= 1;
+    }
+    BigUint::from(result as u64)
 }
 
 /// A bound of a magnitude.
@@ -117,6 +130,10 @@ pub(super) struct Unit {
     pub(super) modulus: BigUint,
     /// `10^-grain mod modulus`: what one integer is worth.
     one: BigUint,
+    /// This many free digits down to the grain always contain a multiple.
+    pub(super) enough: i64,
+    /// Whether the base has no factor in common with ten.
+    pub(super) coprime: bool,
 }
 
 impl Unit {
@@ -130,7 +147,9 @@ impl Unit {
             false => &base * ten_to(exponent - grain),
         };
         let one = ten_to_mod(-grain, &modulus);
-        Self { base, exponent, grain, modulus, one }
+        let enough = modulus.bits() as i64 * 302 / 1000 + 1;
+        let coprime = base.gcd(&BigUint::from(10u8)) == BigUint::from(1u8);
+        Self { base, exponent, grain, modulus, one, enough, coprime }
     }
 
     /// Whether this is a power of ten.
@@ -196,6 +215,11 @@ impl Residue<'_> {
 
     /// The `t` from `from` on for which `v + t * 10^-k` is a multiple: the first, and the step.
     fn progression(&self, from: BigUint, k: i64) -> Option<(BigUint, BigUint)> {
+        if -self.grain == k {
+            let wanted = (self.modulus - &self.value) % self.modulus;
+            let ahead = (wanted + self.modulus - &from % self.modulus) % self.modulus;
+            return Some((from + ahead, self.modulus.clone()));
+        }
         let factor = ten_to_mod(-self.grain - k, self.modulus);
         let shared =
             if factor == BigUint::ZERO { self.modulus.clone() } else { factor.gcd(self.modulus) };
@@ -338,7 +362,7 @@ impl Values {
 fn units(spec: &NumberSpec) -> Result<Option<(Option<Decimal>, Vec<Decimal>)>> {
     let one = Decimal::from(1);
     let mut multiple: Option<Decimal> = None;
-    for unit in spec.multiple_of.iter().chain(spec.integer.then_some(&one)) {
+    for unit in spec.multiple_of.iter().chain((spec.integer || spec.whole).then_some(&one)) {
         multiple = Some(match multiple {
             None => positive(unit)?,
             Some(multiple) => multiple.lcm(&positive(unit)?)?,
