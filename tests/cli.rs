@@ -1,0 +1,379 @@
+//! The program as a black box: exit status, standard output, standard error.
+//!
+//! No test needs a model: what needs one is refused before it, or is not tested here.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder for the files of one test, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("constrain-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).expect("a file");
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn program(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+    command.args(args).env_remove("CONSTRAIN_MODEL").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    program(args).output().expect("the program runs")
+}
+
+fn run_with_stdin(args: &[&str], stdin: &str) -> Output {
+    let mut command = program(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    // It may have exited without reading: then there is no one to write to.
+    let _ = child.stdin.take().expect("a pipe").write_all(stdin.as_bytes());
+    child.wait_with_output().expect("the program ends")
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).expect("UTF-8")
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).expect("UTF-8")
+}
+
+/// Asserts exit status 0 and gives standard output.
+#[track_caller]
+fn done(output: &Output) -> &str {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    stdout(output)
+}
+
+/// Asserts exit status 2, nothing on standard output, and one message that says each of `parts`.
+#[track_caller]
+fn refused(output: &Output, parts: &[&str]) {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    assert_eq!(stdout(output), "");
+    let message = stderr(output);
+    assert_eq!(message.matches("constrain: ").count(), 1, "{message}");
+    assert!(!message.contains("panicked"), "{message}");
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in: {message}");
+    }
+}
+
+const AGE: &str = r#"{
+  "type": "object",
+  "properties": {
+    "name": {"type": "string", "minLength": 1},
+    "age": {"type": "integer", "minimum": 0, "maximum": 150}
+  },
+  "required": ["name", "age"],
+  "additionalProperties": false
+}
+"#;
+
+/// A byte-level tokenizer: `tokens`, all visible ASCII characters, and one that ends.
+fn tokenizer(tokens: &[&str]) -> String {
+    let singles: Vec<String> = (b'!'..=b'~')
+        .filter(|&byte| byte != b'<')
+        .map(|byte| char::from(byte).to_string())
+        .collect();
+    let all = tokens.iter().copied().chain(singles.iter().map(String::as_str));
+    let vocab: serde_json::Map<String, Value> =
+        all.zip(1..).map(|(token, id)| (token.to_string(), Value::from(id))).collect();
+    serde_json::json!({
+        "added_tokens": [{"id": 0, "content": "</s>", "special": true}],
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocab, "merges": []}
+    })
+    .to_string()
+}
+
+#[test]
+fn help_is_grouped_and_has_examples() {
+    let long = run(&["--help"]);
+    let long = done(&long);
+    for part in ["Input:", "Constraint:", "Model:", "Sampling:", "Output:", "Examples:", "check"] {
+        assert!(long.contains(part), "{part} is not in: {long}");
+    }
+    let short = run(&["-h"]);
+    assert!(done(&short).len() < long.len());
+    for command in ["check", "mask", "inspect", "pull"] {
+        assert!(done(&run(&[command, "--help"])).contains("Usage: constrain"), "{command}");
+    }
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for args in [
+        &[][..],
+        &["--no-such-flag"],
+        &["check"],
+        &["mask", "--schema", "x.json"],
+        &["--schema", "x.json", "--top-k", "many", "prompt"],
+        &["--schema", "x.json", "--preset", "poetry", "prompt"],
+        &["--schema", "x.json", "--json", "--stream", "prompt"],
+        &["--schema", "x.json", "--model", "a", "--hf", "b/c", "prompt"],
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(stdout(&output), "", "{args:?}");
+        assert_ne!(stderr(&output), "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_read_is_refused() {
+    let folder = Folder::new("unreadable");
+    let missing = folder.0.join("missing.json").to_string_lossy().into_owned();
+    let latin = folder.file("latin.json", b"{\"const\": \"\xe9\"}");
+    for command in [&["check"][..], &["inspect"], &["prompt"]] {
+        let with = |schema| run(&[command, &["--schema", schema]].concat());
+        refused(&with(&missing), &["missing.json", "help: check the path"]);
+        refused(&with(&latin), &["latin.json", "UTF-8", "byte 11", "iconv"]);
+    }
+    refused(&run(&["a prompt"]), &["no schema", "--schema FILE"]);
+}
+
+#[test]
+fn broken_json_is_shown_with_its_line() {
+    let folder = Folder::new("broken");
+    let schema = folder.file("s.json", "{\n  \"type\": \"object\",\n  \"properties\": {,}\n}\n");
+    for command in [&["check"][..], &["inspect"], &["prompt"]] {
+        let output = run(&[command, &["--schema", &schema]].concat());
+        refused(&output, &["s.json:3:", "\"properties\": {,}", "^"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_enforced_is_shown_with_its_pointer() {
+    let folder = Folder::new("refused");
+    for (schema, parts) in [
+        (r#"{"items": {"minLength": -1}}"#, &["/items/minLength", "s.json:1:25"][..]),
+        (r#"{"pattern": "(a)\\1"}"#, &["/pattern"]),
+        (r##"{"$ref": "#/$defs/missing"}"##, &["/$ref", "missing"]),
+        (r#"{"type": "string", "enum": [1, 2]}"#, &["s.json:1:"]),
+        (r#"{"type": "integer", "minimum": 4, "maximum": 3}"#, &["s.json:1:"]),
+        (r#"{"properties": {"a": false}, "required": ["a"], "type": "object"}"#, &["s.json:1:"]),
+        (r#"{"$ref": "https://example.com/schema.json"}"#, &["/$ref"]),
+    ] {
+        let path = folder.file("s.json", schema);
+        for command in [&["inspect"][..], &["prompt"]] {
+            refused(&run(&[command, &["--schema", &path]].concat()), parts);
+        }
+        let output = run(&["check", "--schema", &path]);
+        assert_eq!(output.status.code(), Some(2), "{schema}");
+    }
+}
+
+#[test]
+fn check_tells_what_becomes_of_each_keyword() {
+    let folder = Folder::new("keywords");
+    let schema = folder.file("s.json", r#"{"title": "T", "x-y": 1, "items": {"maximum": 3}}"#);
+    let output = run(&["check", "--schema", &schema]);
+    let expected =
+        "annotation  /title\nannotation  /x-y\nenforced    /items\nenforced    /items/maximum\n";
+    assert_eq!(done(&output), expected);
+    let output = run(&["check", "--json", "--schema", &schema]);
+    let report: Value = serde_json::from_str(done(&output)).expect("JSON");
+    assert_eq!(report["enforceable"], true);
+    assert_eq!(report["keywords"][3]["pointer"], "/items/maximum");
+    assert_eq!(report["keywords"][3]["status"], "enforced");
+
+    let schema = folder.file("s.json", r#"{"title": "T", "pattern": "(a)\\1"}"#);
+    let output = run(&["check", "--schema", &schema]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&output).contains("refused     /pattern"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("s.json:1:27"), "{}", stderr(&output));
+}
+
+#[test]
+fn check_accepts_what_matches() {
+    let folder = Folder::new("accept");
+    let schema = folder.file("s.json", AGE);
+    let document = folder.file("d.json", "{\"name\": \"Zo\\u00eb\",\n \"age\": 1.5e1}\n");
+    let output = run(&["check", "--schema", &schema, &document]);
+    assert_eq!((done(&output), stderr(&output)), ("", ""));
+    let output = run_with_stdin(&["check", "--schema", &schema, "-"], r#"{"name":"Z","age":0}"#);
+    assert_eq!(done(&output), "");
+    let output = run(&["check", "--json", "--schema", &schema, &document]);
+    assert_eq!(serde_json::from_str::<Value>(done(&output)).expect("JSON")["matches"], true);
+}
+
+#[test]
+fn check_says_where_and_why_a_text_does_not_match() {
+    let folder = Folder::new("reject");
+    let schema = folder.file("s.json", AGE);
+    for (document, offset, parts) in [
+        // Which digit is one too many is known at once.
+        (r#"{"name": "Z", "age": 151}"#, 23, &["byte 23", "\"0\"", "/properties/age/maximum"][..]),
+        (r#"{"name": "", "age": 1}"#, 10, &["/properties/name/minLength"]),
+        (r#"{"name": "Z", "age": 1, "#, 22, &["white space or"]),
+        (r#"{"name": "Z", "age": 1"#, 22, &["\"}\""]),
+        (r#"{"name": "Z"}"#, 12, &["\",\"", "required"]),
+        ("", 0, &["\"{\""]),
+    ] {
+        let path = folder.file("d.json", document);
+        let output = run(&["check", "--schema", &schema, &path]);
+        assert_eq!(output.status.code(), Some(1), "{document}");
+        assert_eq!(stdout(&output), "");
+        for part in parts {
+            assert!(stderr(&output).contains(part), "{document}: {}", stderr(&output));
+        }
+        let output = run(&["check", "--json", "--schema", &schema, &path]);
+        assert_eq!(output.status.code(), Some(1));
+        let verdict: Value = serde_json::from_str(stdout(&output)).expect("JSON");
+        assert_eq!((&verdict["matches"], &verdict["offset"]), (&false.into(), &offset.into()));
+    }
+}
+
+#[test]
+fn check_explains_a_form_that_is_not_generated() {
+    let folder = Folder::new("narrowed");
+    let schema = folder.file("s.json", AGE);
+    let document = folder.file("d.json", r#"{"age": 1, "name": "Z"}"#);
+    let output = run(&["check", "--schema", &schema, &document]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--property-order"), "{}", stderr(&output));
+    done(&run(&["check", "--property-order", "any", "--schema", &schema, &document]));
+    let output = run(&["check", "--whitespace", "compact", "--schema", &schema, &document]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn mask_lists_the_allowed_tokens() {
+    let folder = Folder::new("mask");
+    let schema = folder.file("s.json", r#"{"enum": ["true", true, "truth"]}"#);
+    let tokens = folder.file("t.json", tokenizer(&["tru", "true", "\"tr", "truth\""]));
+    let mask = |after: &str, more: &[&str]| {
+        run(&[&["mask", "--schema", &schema, "--tokenizer", &tokens, "--after", after], more]
+            .concat())
+    };
+    let (t, escape) = (id_of("t"), id_of("\\"));
+    let expected =
+        format!("1\t\"tru\"\n2\t\"true\"\n4\t\"truth\\\"\"\n{escape}\t\"\\\\\"\n{t}\t\"t\"\n");
+    assert_eq!(done(&mask("\"", &[])), expected);
+    let all = mask("", &["--json"]);
+    let all: Value = serde_json::from_str(done(&all)).expect("JSON");
+    assert_eq!(all["can_stop"], false);
+    let limited = mask("", &["--limit", "2"]);
+    assert_eq!(done(&limited).lines().count(), 2);
+    assert!(stderr(&limited).contains("2 of "), "{}", stderr(&limited));
+    // At the end there is nothing but the token that ends (and white space, which has no token here).
+    assert_eq!(done(&mask("\"truth\"", &[])), "0\t</s>\n");
+    let output = mask("\"trx", &[]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), ""));
+    assert!(stderr(&output).contains("byte 3"), "{}", stderr(&output));
+}
+
+/// The id of a visible character in [`tokenizer`] with four tokens before.
+fn id_of(token: &str) -> String {
+    let mut singles = (b'!'..=b'~').filter(|&byte| byte != b'<');
+    let at = singles.position(|byte| token.as_bytes() == [byte]).expect("visible");
+    (at + 5).to_string()
+}
+
+#[test]
+fn a_vocabulary_that_cannot_be_used_is_refused() {
+    let folder = Folder::new("vocabulary");
+    let schema = folder.file("s.json", "true");
+    for content in ["", "{", "{}", "[1]"] {
+        let tokens = folder.file("t.json", content);
+        refused(&run(&["mask", "--schema", &schema, "--tokenizer", &tokens]), &[]);
+    }
+    refused(&run(&["mask", "--schema", &schema, "--tokenizer", "missing"]), &["missing"]);
+}
+
+#[test]
+fn inspect_shows_what_was_compiled() {
+    let folder = Folder::new("inspect");
+    let schema = folder.file("s.json", AGE);
+    let output = run(&["inspect", "--schema", &schema]);
+    let text = done(&output);
+    for part in ["nodes: ", "object \"name\": #", "number integer >= 0 <= 150"] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    let tokens = folder.file("t.json", tokenizer(&[]));
+    let output = run(&["inspect", "--json", "--schema", &schema, "--tokenizer", &tokens]);
+    let value: Value = serde_json::from_str(done(&output)).expect("JSON");
+    assert_eq!(value["vocabulary"]["allowed_first"], 1, "{value}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::new("pipe");
+    let names: Vec<String> = (0..4000).map(|i| format!("\"p{i}\": {{\"const\": {i}}}")).collect();
+    let schema = folder.file("s.json", format!("{{\"properties\": {{{}}}}}", names.join(",")));
+    let mut command = program(&["check", "--schema", &schema]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), ""));
+}
+
+#[test]
+fn a_model_that_is_not_there_is_refused() {
+    let folder = Folder::new("model");
+    let schema = folder.file("s.json", AGE);
+    let ask = ["--schema", &schema, "a prompt"];
+    let output = run(&[&["--model", "no/such.gguf"], &ask[..]].concat());
+    refused(&output, &["no/such.gguf", "--model"]);
+    let output = program(&ask).env("CONSTRAIN_MODEL", "other.gguf").output().expect("runs");
+    refused(&output, &["other.gguf", "CONSTRAIN_MODEL"]);
+    for spec in ["nonsense", "a/b:", "a/b/c", "../x/y"] {
+        refused(&run(&["pull", "--hf", spec]), &["OWNER/REPO"]);
+    }
+}
+
+#[test]
+fn prompts_and_settings_are_checked_before_the_model() {
+    let folder = Folder::new("settings");
+    let schema = folder.file("s.json", AGE);
+    let missing = folder.0.join("missing.txt").to_string_lossy().into_owned();
+    let with = |more: &[&str]| run(&[&["--schema", &schema], more].concat());
+    refused(&with(&[]), &["no prompt", "--prompt-file"]);
+    refused(&with(&["-", "--input", "-"]), &["standard input"]);
+    refused(&with(&["--prompt-file", &missing]), &["missing.txt"]);
+    refused(&with(&["p", "--input", &missing]), &["missing.txt"]);
+    refused(&with(&["p", "--temperature=-1"]), &["temperature", "-1"]);
+    refused(&with(&["p", "--top-p=1.5"]), &["top-p"]);
+    refused(&with(&["p", "--min-p=NaN"]), &["min-p"]);
+}
+
+#[cfg(not(feature = "llama"))]
+#[test]
+fn a_build_without_models_says_how_to_get_them() {
+    let folder = Folder::new("without");
+    let schema = folder.file("s.json", AGE);
+    let output = run(&["--quiet", "--schema", &schema, "a prompt"]);
+    refused(&output, &["without llama.cpp", "cmake"]);
+}
+
+#[test]
+fn shipped_schemas_can_be_enforced() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    for entry in std::fs::read_dir(folder).expect("schemas") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let output = run(&["check", "--schema", &path.to_string_lossy()]);
+            assert!(!done(&output).contains("refused"), "{}", path.display());
+        }
+    }
+}
