@@ -86,11 +86,6 @@ pub(super) struct Ast {
 }
 
 impl Ast {
-    /// Number of nodes.
-    pub(super) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// The node behind an id.
     pub(super) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]

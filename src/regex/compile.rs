@@ -539,7 +539,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<ExprId> {
         let mut branches = Vec::new();
         for (at, item) in items.iter().enumerate().rev() {
-            self.fuel.spend(at as u64)?;
+            self.fuel.spend(2 * at as u64)?;
             let last = self.ending_node(*item, part, depth + 1)?;
             let mut pieces: Vec<ExprId> =
                 items[..at].iter().map(|item| self.plain[item.index()]).collect();

@@ -18,6 +18,7 @@ use super::ast::{Ast, Node, NodeId, class_of};
 use super::property;
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::Fuel;
+use hashbrown::HashMap;
 use regex_syntax::hir::ClassUnicode;
 
 /// Groups that may be open at once.
@@ -106,12 +107,26 @@ struct Parser<'a> {
     groups: Groups,
     lenient: bool,
     stack: Vec<Open>,
+    /// Properties that were looked up.
+    properties: HashMap<String, ClassUnicode>,
+    /// Work done since fuel was last spent.
+    work: u64,
 }
 
 impl<'a> Parser<'a> {
     fn new(chars: &'a [char], flags: Flags, groups: Groups, lenient: bool) -> Self {
         let bottom = Open { group: Group::Plain, branches: vec![], terms: vec![], outer: flags };
-        Self { ast: Ast::default(), chars, at: 0, flags, groups, lenient, stack: vec![bottom] }
+        Self {
+            ast: Ast::default(),
+            chars,
+            at: 0,
+            flags,
+            groups,
+            lenient,
+            stack: vec![bottom],
+            properties: HashMap::new(),
+            work: 0,
+        }
     }
 
     fn peek(&self) -> Option<char> {
@@ -135,7 +150,7 @@ impl<'a> Parser<'a> {
     /// The whole pattern.
     fn disjunction(&mut self, fuel: &mut Fuel) -> Result<NodeId> {
         while let Some(c) = self.peek() {
-            fuel.spend(1)?;
+            fuel.spend(1 + std::mem::take(&mut self.work))?;
             match c {
                 '(' => self.open()?,
                 ')' => self.close()?,

@@ -153,7 +153,7 @@ fn errors_say_where_and_what_to_do() {
     let message = error("^a+*$").to_string();
     assert!(message.contains("nothing to repeat, at character 4, before \"*$\""), "{message}");
     assert!(error(r"^a\Z").to_string().ends_with("write $"));
-    assert!(error(&"(".repeat(10_000_usize.min(8_000))).to_string().len() < 1_024);
+    assert!(error(&"(".repeat(8_000)).to_string().len() < 1_024);
     assert_eq!(*error(&"a".repeat(9_000)).kind(), Kind::TooLarge);
     assert_eq!(*error(&"(".repeat(251)).kind(), Kind::TooDeep);
 }
@@ -374,4 +374,38 @@ fn hostile_patterns_end_with_an_answer() {
             let _ = whole(&mut exprs, &text, &Limits::default(), &mut fuel());
         }
     });
+}
+
+#[test]
+fn the_patterns_of_the_official_suite_agree() {
+    let root = std::env::var_os("CONSTRAIN_SHARED").map_or_else(
+        || std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"),
+        std::path::PathBuf::from,
+    );
+    let root = root.join("json-schema-test-suite");
+    if !root.is_dir() {
+        println!("skipped: no test suite at {}", root.display());
+        return;
+    }
+    let mut judged = 0;
+    for draft in ["draft4", "draft7", "draft2020-12"] {
+        for file in
+            ["pattern.json", "optional/ecmascript-regex.json", "optional/non-bmp-regex.json"]
+        {
+            let Ok(text) = std::fs::read_to_string(root.join(draft).join(file)) else { continue };
+            let groups: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+            for group in groups {
+                let Some(text) = group["schema"]["pattern"].as_str() else { continue };
+                let mut exprs = Exprs::new();
+                let expr = pattern(&mut exprs, text, &Limits::default(), &mut fuel()).unwrap();
+                for test in group["tests"].as_array().unwrap() {
+                    let Some(string) = test["data"].as_str() else { continue };
+                    let found = exprs.matches(expr, string, &mut fuel()).unwrap();
+                    assert_eq!(test["valid"], found, "{draft} {text} on {string:?}");
+                    judged += 1;
+                }
+            }
+        }
+    }
+    assert!(judged > 100, "{judged}");
 }

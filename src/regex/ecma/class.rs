@@ -20,6 +20,7 @@ impl Parser<'_> {
                 Some(_) => self.class_item(&mut ranges)?,
             }
         }
+        self.work += ranges.len() as u64;
         // Case is folded before negation: [^a] excludes A too.
         let mut class = self.fold(ClassUnicode::new(ranges));
         if negated {

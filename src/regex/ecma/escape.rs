@@ -17,6 +17,9 @@ pub(super) enum Escaped {
 /// Escaped letters that have a meaning in other engines: refused rather than taken literally.
 const FOREIGN: &str = "AZzGhHKRXQEaepPN";
 
+/// Fuel for looking up a property.
+const PROPERTY_WORK: u64 = 1_000;
+
 impl Parser<'_> {
     /// What follows a backslash outside of a class.
     pub(super) fn escape(&mut self) -> Result<Term> {
@@ -36,6 +39,7 @@ impl Parser<'_> {
             Escaped::Set(class) => class,
             Escaped::Code(code) => class_of_code(code),
         };
+        self.work += class.ranges().len() as u64;
         let class = self.fold(class);
         Ok(Term::Quantifiable(self.ast.add_class(class)))
     }
@@ -117,7 +121,7 @@ impl Parser<'_> {
         if !self.eat('}') {
             return Err(self.bad("a property name is not closed"));
         }
-        match property::property(&name) {
+        match self.property_of(&name) {
             Ok(class) if negated => Ok(Escaped::Set(complement(class))),
             Ok(class) => Ok(Escaped::Set(class)),
             Err(PropertyError::Unknown) => {
@@ -131,6 +135,17 @@ impl Parser<'_> {
                 Err(Error::new(Kind::Unsupported { keyword: "\\p".into() }, message))
             }
         }
+    }
+
+    /// [`property::property`], looked up once in a pattern.
+    fn property_of(&mut self, name: &str) -> Result<ClassUnicode, PropertyError> {
+        if let Some(class) = self.properties.get(name) {
+            return Ok(class.clone());
+        }
+        let class = property::property(name)?;
+        self.work += PROPERTY_WORK;
+        self.properties.insert(name.to_owned(), class.clone());
+        Ok(class)
     }
 
     /// A letter after `\c`.

@@ -50,70 +50,20 @@ const NAMES: &[(u64, usize)] = &[(3, 63), (7, 35), (15, 15)];
 const A_LABEL_MAX: usize = 22;
 
 /// Labels in Punycode: the top-level domains of countries and territories in other scripts.
-pub(super) const A_LABELS: &[&str] = &[
-    "xn--2scrj9c",
-    "xn--3e0b707e",
-    "xn--3hcrj9c",
-    "xn--45br5cyl",
-    "xn--45brj9c",
-    "xn--54b7fta0cc",
-    "xn--80ao21a",
-    "xn--90a3ac",
-    "xn--90ae",
-    "xn--90ais",
-    "xn--clchc0ea0b2g2a9gcd",
-    "xn--d1alf",
-    "xn--e1a4c",
-    "xn--fiqs8s",
-    "xn--fiqz9s",
-    "xn--fpcrj9c3d",
-    "xn--fzc2c9e2c",
-    "xn--gecrj9c",
-    "xn--h2breg3eve",
-    "xn--h2brj9c",
-    "xn--h2brj9c8c",
-    "xn--j1amh",
-    "xn--j6w193g",
-    "xn--kprw13d",
-    "xn--kpry57d",
-    "xn--l1acc",
-    "xn--lgbbat1ad8j",
-    "xn--mgb9awbf",
-    "xn--mgba3a4f16a",
-    "xn--mgbaam7a8h",
-    "xn--mgbah1a3hjkrd",
-    "xn--mgbai9azgqp6j",
-    "xn--mgbayh7gpa",
-    "xn--mgbbh1a",
-    "xn--mgbbh1a71e",
-    "xn--mgbc0a9azcg",
-    "xn--mgbcpq6gpa1a",
-    "xn--mgberp4a5d4ar",
-    "xn--mgbgu82a",
-    "xn--mgbpl2fh",
-    "xn--mgbtx2b",
-    "xn--mgbx4cd0ab",
-    "xn--mix891f",
-    "xn--node",
-    "xn--o3cw4h",
-    "xn--ogbpf8fl",
-    "xn--p1ai",
-    "xn--pgbs0dh",
-    "xn--qxa6a",
-    "xn--qxam",
-    "xn--rvc1e0am3e",
-    "xn--s9brj9c",
-    "xn--wgbh1c",
-    "xn--wgbl6a",
-    "xn--xkc2al3hye2a",
-    "xn--xkc2dl3a5ee0h",
-    "xn--y9a3aq",
-    "xn--yfro4i67o",
-    "xn--ygbi2ammx",
-];
+pub(super) const A_LABELS: &str = "\
+    xn--2scrj9c xn--3e0b707e xn--3hcrj9c xn--45br5cyl xn--45brj9c xn--54b7fta0cc xn--80ao21a \
+    xn--90a3ac xn--90ae xn--90ais xn--clchc0ea0b2g2a9gcd xn--d1alf xn--e1a4c xn--fiqs8s \
+    xn--fiqz9s xn--fpcrj9c3d xn--fzc2c9e2c xn--gecrj9c xn--h2breg3eve xn--h2brj9c \
+    xn--h2brj9c8c xn--j1amh xn--j6w193g xn--kprw13d xn--kpry57d xn--l1acc xn--lgbbat1ad8j \
+    xn--mgb9awbf xn--mgba3a4f16a xn--mgbaam7a8h xn--mgbah1a3hjkrd xn--mgbai9azgqp6j \
+    xn--mgbayh7gpa xn--mgbbh1a xn--mgbbh1a71e xn--mgbc0a9azcg xn--mgbcpq6gpa1a \
+    xn--mgberp4a5d4ar xn--mgbgu82a xn--mgbpl2fh xn--mgbtx2b xn--mgbx4cd0ab xn--mix891f \
+    xn--node xn--o3cw4h xn--ogbpf8fl xn--p1ai xn--pgbs0dh xn--qxa6a xn--qxam xn--rvc1e0am3e \
+    xn--s9brj9c xn--wgbh1c xn--wgbl6a xn--xkc2al3hye2a xn--xkc2dl3a5ee0h xn--y9a3aq \
+    xn--yfro4i67o xn--ygbi2ammx";
 
 pub(super) fn hostname(exprs: &mut Exprs) -> ExprId {
-    let known = exprs.literals(A_LABELS);
+    let known = known_a_labels(exprs);
     let dot = exprs.literal(".");
     let mut names = Vec::new();
     for &(count, max) in NAMES {
@@ -124,6 +74,12 @@ pub(super) fn hostname(exprs: &mut Exprs) -> ExprId {
         names.push(joined(exprs, label, dot, count));
     }
     exprs.or(&names)
+}
+
+/// The labels of [`A_LABELS`].
+pub(super) fn known_a_labels(exprs: &mut Exprs) -> ExprId {
+    let labels: Vec<&str> = A_LABELS.split(' ').collect();
+    exprs.literals(&labels)
 }
 
 /// One to `count` of `item` with `separator` between.

@@ -7,7 +7,7 @@
 //! longest encoding fits (four characters for the prefix, one for a delimiter, and for each
 //! character beyond ASCII at most five, or three within one small block).
 
-use super::host::{A_LABELS, ascii_label, joined};
+use super::host::{ascii_label, joined, known_a_labels};
 use super::regex;
 use crate::expr::{ExprId, Exprs};
 
@@ -78,7 +78,7 @@ const LABELS: u64 = 3;
 
 /// Names whose labels are separated by `stop`.
 pub(super) fn names(exprs: &mut Exprs, stop: ExprId, wanted: Use) -> ExprId {
-    let known = exprs.literals(A_LABELS);
+    let known = known_a_labels(exprs);
     let mut labels = vec![known, regex(exprs, &ascii_label("[A-Za-z0-9]", 63))];
     for script in SCRIPTS {
         labels.push(regex(exprs, &label(*script, wanted)));

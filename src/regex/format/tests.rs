@@ -242,7 +242,7 @@ fn addresses_and_names() {
 #[test]
 fn a_labels_are_known_to_the_validator() {
     let judge = judge(Format::Hostname);
-    for label in host::A_LABELS {
+    for label in host::A_LABELS.split(' ') {
         assert!(judge.is_valid(&json!(label)), "{label}");
     }
 }
@@ -406,9 +406,7 @@ fn regexes_as_texts() {
             "é\n",
             "[]",
             "a{10,}",
-            "\\p{L}",
-        ][..16]
-            .as_ref(),
+        ],
         &[
             "(", "a)", "[a", "*", "a**", "a{3,2}", "[z-a]", "\\", "{1}", "\\z", "(?P<a>b)",
             "(?=a)*", "^*", "a{", "]",
