@@ -461,10 +461,7 @@ impl States {
 
     fn push(&self, cold: &Cold, content: &Content, level: u32) -> StateId {
         let counted = match content {
-            Content::Between(Spelling::Json, expr) => match cold.alphabet.exprs.view(*expr) {
-                View::Repeat { item: ExprId::ANY_CHAR, min, max } => Some((min, max)),
-                _ => None,
-            },
+            Content::Between(Spelling::Json, expr) => any_count(&cold.alphabet.exprs, *expr),
             _ => None,
         };
         let index = self.arena.push(State {
@@ -498,13 +495,7 @@ impl States {
             Content::Done(None) => ExprId::ANY,
             _ => return None,
         };
-        let View::Repeat { item: ExprId::ANY_CHAR, min, max } = exprs.view(expr) else {
-            return if expr == ExprId::EPSILON {
-                Some((0, Some(0), rename(content)))
-            } else {
-                None
-            };
-        };
+        let (min, max) = any_count(exprs, expr)?;
         let horizon = u64::from(self.horizon);
         (min <= horizon && max.is_none_or(|max| max <= horizon))
             .then(|| (min, max, rename(content)))
@@ -667,6 +658,17 @@ impl States {
             self.counted.insert(key, id.0);
         }
         id
+    }
+}
+
+/// Bounds of the length, if `expr` bounds nothing else. Counts of one and none are written without
+/// a repetition.
+fn any_count(exprs: &Exprs, expr: ExprId) -> Option<(u64, Option<u64>)> {
+    match exprs.view(expr) {
+        View::Repeat { item: ExprId::ANY_CHAR, min, max } => Some((min, max)),
+        _ if expr == ExprId::ANY_CHAR => Some((1, Some(1))),
+        _ if expr == ExprId::EPSILON => Some((0, Some(0))),
+        _ => None,
     }
 }
 
