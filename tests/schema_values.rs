@@ -8,7 +8,9 @@
 use constrain::Kind;
 use constrain::expr::Exprs;
 use constrain::grammar::decimal::Decimal;
-use constrain::grammar::{ArraySpec, Grammar, Node, NodeId, NumberSpec, ObjectSpec, PropertyOrder, Terminal};
+use constrain::grammar::{
+    ArraySpec, Grammar, Node, NodeId, NumberSpec, ObjectSpec, PropertyOrder, Terminal,
+};
 use constrain::limits::Fuel;
 use constrain::schema::{Options, compile};
 use serde_json::Value;
@@ -37,7 +39,9 @@ impl Language {
             Node::Never | Node::Empty => false,
             Node::Terminal(terminal) => self.terminal(&terminal, value),
             Node::Seq(parts) => {
-                let margin = |id: &NodeId| matches!(self.grammar.node(*id), Node::Terminal(Terminal::Margin));
+                let margin = |id: &NodeId| {
+                    matches!(self.grammar.node(*id), Node::Terminal(Terminal::Margin))
+                };
                 let parts: Vec<NodeId> = parts.into_iter().filter(|id| !margin(id)).collect();
                 assert_eq!(parts.len(), 1, "a document is one value");
                 self.node(parts[0], value)
@@ -45,7 +49,9 @@ impl Language {
             Node::Alt(arms) => arms.iter().any(|&arm| self.node(arm, value)),
             Node::Rule(target) => self.node(target, value),
             Node::Array(spec) => value.as_array().is_some_and(|items| self.array(&spec, items)),
-            Node::Object(spec) => value.as_object().is_some_and(|members| self.object(&spec, members)),
+            Node::Object(spec) => {
+                value.as_object().is_some_and(|members| self.object(&spec, members))
+            }
             Node::Repeat { .. } => panic!("no schema makes a repetition"),
         }
     }
@@ -54,7 +60,9 @@ impl Language {
         let (expr, text) = match (terminal, value) {
             (Terminal::Text(expr), Value::Null | Value::Bool(_)) => (*expr, value.to_string()),
             (Terminal::String(expr), Value::String(text)) => (*expr, text.clone()),
-            (Terminal::Format(format), Value::String(text)) => (format.expr(&mut self.exprs), text.clone()),
+            (Terminal::Format(format), Value::String(text)) => {
+                (format.expr(&mut self.exprs), text.clone())
+            }
             (Terminal::Number(spec), Value::Number(number)) => {
                 let text = number.to_string();
                 let spelled = !spec.whole || !text.contains(['.', 'e', 'E']);
@@ -70,7 +78,9 @@ impl Language {
         if length < spec.min || spec.max.is_some_and(|max| length > max) {
             return false;
         }
-        if spec.unique && items.iter().enumerate().any(|(i, a)| items[..i].iter().any(|b| equal(a, b))) {
+        if spec.unique
+            && items.iter().enumerate().any(|(i, a)| items[..i].iter().any(|b| equal(a, b)))
+        {
             return false;
         }
         let mut counts = HashSet::from([vec![0u64; spec.contains.len()]]);
@@ -80,7 +90,9 @@ impl Language {
             for class in classes {
                 if self.node(class.node, item) {
                     for known in &counts {
-                        let add = |(bit, count): (usize, &u64)| count + u64::from(class.counts >> bit & 1);
+                        let add = |(bit, count): (usize, &u64)| {
+                            count + u64::from(class.counts >> bit & 1)
+                        };
                         next.insert(known.iter().enumerate().map(add).collect::<Vec<u64>>());
                     }
                 }
@@ -88,7 +100,10 @@ impl Language {
             counts = next;
         }
         counts.iter().any(|counts| {
-            counts.iter().zip(&spec.contains).all(|(n, (min, max))| n >= min && max.is_none_or(|max| *n <= max))
+            counts
+                .iter()
+                .zip(&spec.contains)
+                .all(|(n, (min, max))| n >= min && max.is_none_or(|max| *n <= max))
         })
     }
 
@@ -117,7 +132,9 @@ impl Language {
             }
             let mut next = HashSet::new();
             for (i, other) in spec.others.iter().enumerate() {
-                if self.exprs.matches(other.keys, key, &mut self.fuel).expect("fuel") && self.node(other.value, value) {
+                if self.exprs.matches(other.keys, key, &mut self.fuel).expect("fuel")
+                    && self.node(other.value, value)
+                {
                     for known in &counts {
                         let mut known = known.clone();
                         known[i] += 1;
@@ -128,7 +145,10 @@ impl Language {
             counts = next;
         }
         counts.iter().any(|counts| {
-            counts.iter().zip(&spec.others).all(|(n, other)| *n >= other.min && other.max.is_none_or(|max| *n <= max))
+            counts
+                .iter()
+                .zip(&spec.others)
+                .all(|(n, other)| *n >= other.min && other.max.is_none_or(|max| *n <= max))
         })
     }
 }
@@ -149,9 +169,12 @@ fn equal(a: &Value, b: &Value) -> bool {
             let read = |n: &serde_json::Number| Decimal::parse(&n.to_string()).expect("a number");
             read(a) == read(b)
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
         (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| equal(value, other)))
+            a.len() == b.len()
+                && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| equal(value, other)))
         }
         (a, b) => a == b,
     }
@@ -205,7 +228,8 @@ impl Tally {
             let (valid, accepted) = (test["valid"] == true, language.has(&test["data"]));
             if valid != accepted {
                 right = false;
-                let list = if accepted { &mut self.wrongly_accepted } else { &mut self.wrongly_rejected };
+                let list =
+                    if accepted { &mut self.wrongly_accepted } else { &mut self.wrongly_rejected };
                 let data = test["data"].to_string();
                 list.push(format!("{id}: {}", data.chars().take(200).collect::<String>()));
             }
@@ -282,7 +306,8 @@ fn remotes(root: &std::path::Path) -> BTreeMap<String, String> {
             if path.is_dir() {
                 todo.push(path);
             } else if let Ok(text) = std::fs::read_to_string(&path) {
-                let rest = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+                let rest =
+                    path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
                 out.insert(format!("http://localhost:1234/{rest}"), text);
             }
         }
@@ -295,10 +320,18 @@ fn official_suite() {
     let Some(shared) = shared() else { return };
     let root = shared.join("json-schema-test-suite");
     let documents = remotes(&root.join("remotes"));
-    for (draft, id) in [("draft4", constrain::schema::Draft::Draft4), ("draft7", constrain::schema::Draft::Draft7), ("draft2020-12", constrain::schema::Draft::Draft202012)] {
+    for (draft, id) in [
+        ("draft4", constrain::schema::Draft::Draft4),
+        ("draft7", constrain::schema::Draft::Draft7),
+        ("draft2020-12", constrain::schema::Draft::Draft202012),
+    ] {
         let mut tally = Tally::default();
         let folders = [root.join(draft), root.join(draft).join("optional/format")];
-        for path in folders.iter().flat_map(|folder| files(folder)).filter(|path| path.extension().is_some()) {
+        for path in folders
+            .iter()
+            .flat_map(|folder| files(folder))
+            .filter(|path| path.extension().is_some())
+        {
             let text = std::fs::read_to_string(&path).expect("a file");
             let groups: Value = serde_json::from_str(&text).expect("JSON");
             let optional = path.components().any(|part| part.as_os_str() == "format");

@@ -6,6 +6,7 @@
 //!   states    all of them, interned, with memoised moves; universal ones shared
 //!   number    the automaton of a set of numbers
 //!   objects   which keys may come next        arrays   which items may come next
+//!                                             unique   items that must differ
 //! run       configurations: threads of (state, stack), closed under completion
 //!   stack     frames on hash-consed stacks
 //! ```
@@ -22,6 +23,7 @@ pub mod run;
 pub mod stack;
 pub mod state;
 pub mod states;
+mod unique;
 
 pub use program::Program;
 pub use run::{Output, Sequence, Thread};

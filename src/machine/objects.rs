@@ -131,16 +131,7 @@ impl ObjectTable {
             classes[class as usize] = classes[class as usize].saturating_add(1);
             next.classes = classes.into_boxed_slice();
         }
-        match key {
-            None => next.unknown = true,
-            Some(key) => {
-                let mut others = std::mem::take(&mut next.others).into_vec();
-                if let Err(at) = others.binary_search(&key) {
-                    others.insert(at, key);
-                }
-                next.others = others.into_boxed_slice();
-            }
-        }
+        next.add_other(key);
         next
     }
 

@@ -156,15 +156,19 @@ impl Program {
     /// Where a terminal node starts.
     pub fn start(&self, id: NodeId, terminal: &Terminal) -> Start {
         *self.starts[id.index()].get_or_init(|| {
-            let context = Context {
-                special: self.specials.get(&id).copied().unwrap_or(0),
-                digits: self.limits().number_digits,
-                whitespace: self.grammar.whitespace,
-            };
             // Emptiness was decided when compiling, so that an error cannot come now; if one
             // did, the state would be dead and `States::trouble` would say why.
-            self.states.start(terminal, context).unwrap_or(Start::DEAD)
+            self.states.start(terminal, self.context(id)).unwrap_or(Start::DEAD)
         })
+    }
+
+    /// What decides, besides the terminal, where a terminal node starts.
+    pub fn context(&self, id: NodeId) -> Context {
+        Context {
+            special: self.specials.get(&id).copied().unwrap_or(0),
+            digits: self.limits().number_digits,
+            whitespace: self.grammar.whitespace,
+        }
     }
 
     /// Whether the white space is exact and indented.

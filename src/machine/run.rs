@@ -23,6 +23,7 @@ use super::objects::Choice;
 use super::program::Program;
 use super::stack::{Frame, Phase, SeenId, StackId, Stacks, Step};
 use super::states::{Excess, Punct, Start, StateId};
+use super::unique;
 use crate::expr::LiteralId;
 use crate::grammar::{ItemClass, Node, NodeId};
 
@@ -52,8 +53,26 @@ pub enum Output<'a> {
     Unknown,
 }
 
-/// Offset of a key whose start is not known.
+/// Offset of a key or an item whose start is not known.
 const NOWHERE: u32 = u32::MAX;
+
+impl<'a> Output<'a> {
+    /// Where the output ends.
+    fn offset(self) -> u32 {
+        match self {
+            Output::Known(text) => u32::try_from(text.len()).unwrap_or(NOWHERE),
+            Output::Unknown => NOWHERE,
+        }
+    }
+
+    /// The output from `start` on.
+    fn since(self, start: u32) -> Option<&'a [u8]> {
+        match self {
+            Output::Known(text) if start != NOWHERE => text.get(start as usize..),
+            _ => None,
+        }
+    }
+}
 
 /// What one sequence has learnt: its stacks, and the choices of its objects.
 #[derive(Debug, Clone, Default)]
@@ -253,7 +272,13 @@ impl Sequence {
                 self.item(program, node, 0, stack, depth);
             }
             Node::Array(_) => {
-                let step = Step::Array { node, phase: Phase::Open, count: 0, contains: [0; 4] };
+                let step = Step::Array {
+                    node,
+                    phase: Phase::Open,
+                    count: 0,
+                    contains: [0; 4],
+                    seen: SeenId::NONE,
+                };
                 let stack = self.push(step, depth + 1, stack);
                 self.begin_punct(program, Punct::OpenArray, depth, stack, out);
             }
@@ -322,7 +347,16 @@ impl Sequence {
             Step::Enter(node) => self.work.push(Work::Enter { node, stack: below, depth }),
             Step::Repeat { node, count } => self.resume_repeat(program, node, count, below, depth),
             Step::Separated { node, count } => self.item(program, node, count, below, depth),
-            Step::Array { .. } => self.resume_array(program, frame, below, out),
+            Step::Array { .. } => self.resume_array(program, frame, below, output, out),
+            Step::UniqueItem { node, count, contains, seen, start } => {
+                let value = output.since(start).and_then(unique::canonical);
+                let mut values = self.stacks.keys(seen).clone();
+                values.add_other(intern(program, value));
+                let seen = self.stacks.seen(values);
+                let step = Step::Array { node, phase: Phase::After, count, contains, seen };
+                let frame = Frame { step, depth };
+                self.resume_array(program, frame, below, output, out);
+            }
             Step::Object { node, phase, seen } => {
                 self.resume_object(program, (node, phase, seen), depth, below, output, out);
             }
@@ -338,8 +372,9 @@ impl Sequence {
                 else {
                     return;
                 };
-                let key = key_text(output, start)
-                    .map(|key| program.states().with_exprs(|exprs| exprs.literal_id(&key)));
+                let key = output.since(start);
+                let key = key.and_then(|key| serde_json::from_slice(key).ok());
+                let key = intern(program, key);
                 let seen = table.with_other(spec, self.stacks.keys(seen), class, key);
                 let value = Some(spec.others[class as usize].value);
                 self.begin_value(program, (node, value), seen, depth, below, out);
@@ -394,44 +429,63 @@ impl Sequence {
         program: &Program,
         frame: Frame,
         below: StackId,
+        output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
-        let Step::Array { node, phase, count, contains } = frame.step else { return };
+        let Step::Array { node, phase, count, contains, seen } = frame.step else { return };
         let Some(spec) = program.array(node) else { return };
         let depth = frame.depth;
         let view = ArrayView::new(program, spec, depth, count, contains);
-        match phase {
-            Phase::Open => {
-                if view.can_close() {
-                    self.begin_punct(program, Punct::CloseEmptyArray, depth, below, out);
-                }
-                if program.is_pretty() && view.any_item() {
-                    let step = Step::Array { node, phase: Phase::Next, count, contains };
-                    let stack = self.push(step, depth, below);
-                    self.begin_punct(program, Punct::Indent, depth, stack, out);
-                } else {
-                    self.begin_items(node, &view, depth, below);
-                }
+        let close = match phase {
+            Phase::Open => Some(Punct::CloseEmptyArray),
+            Phase::After => Some(Punct::CloseArray),
+            Phase::Next => None,
+        };
+        if let Some(close) = close.filter(|_| view.can_close()) {
+            self.begin_punct(program, close, depth, below, out);
+        }
+        // A comma after an item, exact white space before the first one, else nothing.
+        let before = match phase {
+            Phase::After => Some(Punct::Comma),
+            Phase::Open if program.is_pretty() => Some(Punct::Indent),
+            _ => None,
+        };
+        match before {
+            None => self.begin_items(program, frame, &view, below, output, out),
+            Some(before) if view.any_item() => {
+                let step = Step::Array { node, phase: Phase::Next, count, contains, seen };
+                let stack = self.push(step, depth, below);
+                self.begin_punct(program, before, depth, stack, out);
             }
-            Phase::After => {
-                if view.can_close() {
-                    self.begin_punct(program, Punct::CloseArray, depth, below, out);
-                }
-                if view.any_item() {
-                    let step = Step::Array { node, phase: Phase::Next, count, contains };
-                    let stack = self.push(step, depth, below);
-                    self.begin_punct(program, Punct::Comma, depth, stack, out);
-                }
-            }
-            Phase::Next => self.begin_items(node, &view, depth, below),
+            Some(_) => {}
         }
     }
 
-    fn begin_items(&mut self, node: NodeId, view: &ArrayView<'_>, depth: u8, below: StackId) {
+    fn begin_items(
+        &mut self,
+        program: &Program,
+        frame: Frame,
+        view: &ArrayView<'_>,
+        below: StackId,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+    ) {
+        let Step::Array { node, seen, .. } = frame.step else { return };
+        let unique = program.array(node).is_some_and(|spec| spec.unique);
+        let depth = frame.depth;
         for (&ItemClass { node: item, .. }, count, contains) in view.items() {
-            let step = Step::Array { node, phase: Phase::After, count, contains };
+            if !unique {
+                let step = Step::Array { node, phase: Phase::After, count, contains, seen };
+                let stack = self.push(step, depth, below);
+                self.work.push(Work::Enter { node: item, stack, depth });
+                continue;
+            }
+            let start = output.offset();
+            let step = Step::UniqueItem { node, count, contains, seen, start };
             let stack = self.push(step, depth, below);
-            self.work.push(Work::Enter { node: item, stack, depth });
+            for start in unique::starts(program, item, self.stacks.keys(seen)) {
+                self.begin_terminal(program, start, stack, out);
+            }
         }
     }
 
@@ -468,10 +522,7 @@ impl Sequence {
             let stack = self.push(Step::Key { node, seen }, depth, below);
             self.begin_terminal(program, choice.declared, stack, out);
         }
-        let start = match output {
-            Output::Known(text) => u32::try_from(text.len()).unwrap_or(NOWHERE),
-            Output::Unknown => NOWHERE,
-        };
+        let start = output.offset();
         for &(class, key) in &choice.others {
             let stack = self.push(Step::OtherKey { node, class, seen, start }, depth, below);
             self.begin_terminal(program, key, stack, out);
@@ -505,12 +556,7 @@ impl Sequence {
     }
 }
 
-/// The decoded key that ends the output and starts at `start`.
-fn key_text(output: Output<'_>, start: u32) -> Option<String> {
-    match output {
-        Output::Known(text) if start != NOWHERE => {
-            serde_json::from_slice(text.get(start as usize..)?).ok()
-        }
-        _ => None,
-    }
+/// The id of a text of the output, if the text is known.
+fn intern(program: &Program, text: Option<String>) -> Option<LiteralId> {
+    text.map(|text| program.states().with_exprs(|exprs| exprs.literal_id(&text)))
 }

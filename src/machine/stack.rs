@@ -55,7 +55,10 @@ pub enum Step {
     /// Go on with a node.
     Enter(NodeId),
     /// An array with `count` items, of which so many count for each `contains`.
-    Array { node: NodeId, phase: Phase, count: u64, contains: Tally },
+    /// With `unique` items, the values it has.
+    Array { node: NodeId, phase: Phase, count: u64, contains: Tally, seen: SeenId },
+    /// An item of an array with unique items is complete; it started at this offset.
+    UniqueItem { node: NodeId, count: u64, contains: Tally, seen: SeenId, start: u32 },
     /// An object with the keys it has.
     Object { node: NodeId, phase: Phase, seen: SeenId },
     /// A declared key is complete.
@@ -76,7 +79,7 @@ pub struct Frame {
     pub depth: u8,
 }
 
-/// The keys an object has so far.
+/// The keys an object has so far, or the values of an array with unique items.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Seen {
     /// Declared properties, by index (only where their set matters, see `objects`).
@@ -87,10 +90,25 @@ pub struct Seen {
     pub count: u64,
     /// Number of keys of each class of undeclared keys (only where a class has bounds).
     pub classes: Box<[u32]>,
-    /// The undeclared keys, sorted.
+    /// The undeclared keys, or the values of unique items, sorted.
     pub others: Box<[LiteralId]>,
     /// Whether an undeclared key is missing from `others`, since its text is not known.
     pub unknown: bool,
+}
+
+impl Seen {
+    /// Adds an undeclared key or a value; `None` if its text is not known.
+    pub fn add_other(&mut self, text: Option<LiteralId>) {
+        let Some(text) = text else {
+            self.unknown = true;
+            return;
+        };
+        let mut others = std::mem::take(&mut self.others).into_vec();
+        if let Err(at) = others.binary_search(&text) {
+            others.insert(at, text);
+        }
+        self.others = others.into_boxed_slice();
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
