@@ -286,3 +286,38 @@ fn nested_repeats_and_separators() {
     }
     walk(&grammar, 5, |_| {});
 }
+
+#[test]
+fn unique_items_differ_in_value() {
+    let mut grammar = Grammar::new(Limits::default());
+    let string = grammar.add(Node::Terminal(Terminal::String(ExprId::ANY)));
+    let number = grammar.add(Node::Terminal(Terminal::Number(NumberSpec::default())));
+    let null = text(&mut grammar, "null");
+    let any = grammar.add(Node::Alt(vec![string, number, null]));
+    let list = ArraySpec { rest: vec![item(any)], unique: true, ..ArraySpec::default() };
+    let root = grammar.add(Node::Array(list));
+    grammar.set_root(root);
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let cases = [
+        (r#"["a","ab","b"]"#, true),
+        (r#"["a","\u0061"]"#, false),
+        ("[1,1.0]", false),
+        ("[1,12,123]", true),
+        ("[12,1,12]", false),
+        (r#"[null,"null",1]"#, true),
+        ("[null,null]", false),
+        ("[-0,0]", false),
+        ("[1e2,100]", false),
+    ];
+    for (text, ok) in cases {
+        let mut matcher = constraint.matcher();
+        let accepted = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop();
+        assert_eq!(accepted, ok, "{text}");
+    }
+    walk(&grammar, 10, |bytes| {
+        let items: Vec<serde_json::Value> = serde_json::from_slice(bytes).unwrap();
+        for (i, item) in items.iter().enumerate() {
+            assert!(!items[..i].contains(item), "{items:?}");
+        }
+    });
+}

@@ -193,11 +193,6 @@ fn heights(grammar: &Grammar, exprs: &mut Exprs, fuel: &mut Fuel) -> Result<Vec<
     let mut heights = vec![NEVER; grammar.len()];
     for (id, node) in grammar.nodes() {
         fuel.spend(1)?;
-        if matches!(node, Node::Array(spec) if spec.unique) {
-            let kind = Kind::Unsupported { keyword: "uniqueItems".to_owned() };
-            return Err(Error::new(kind, "arrays whose items must differ are not enforced yet")
-                .help("remove \"uniqueItems\""));
-        }
         if let Node::Terminal(terminal) = node {
             heights[id.index()] = if is_empty(grammar, exprs, terminal, fuel)? { NEVER } else { 0 };
         }
