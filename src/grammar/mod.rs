@@ -101,7 +101,8 @@ pub struct ItemClass {
 /// A JSON array.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ArraySpec {
-    /// Items by position: the alternatives for each (disjoint where `counts` differ).
+    /// Items by position: the alternatives for each. An item that counts for a condition without an
+    /// upper bound may also go uncounted; for one with an upper bound the alternatives are disjoint.
     pub prefix: Vec<Vec<ItemClass>>,
     /// Items after the prefix; empty: none may follow.
     pub rest: Vec<ItemClass>,
@@ -109,7 +110,7 @@ pub struct ArraySpec {
     pub min: u64,
     /// Greatest number of items.
     pub max: Option<u64>,
-    /// Bounds of how many items count for each `contains`.
+    /// Bounds of how many items count for each `contains`: at most four, up to 60,000.
     pub contains: Vec<(u64, Option<u64>)>,
     /// No two items are equal.
     pub unique: bool,
@@ -129,7 +130,8 @@ pub struct Property {
 /// Keys that are not declared by name, and their value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherKeys {
-    /// The decoded keys: disjoint from the declared names and from the other classes.
+    /// The decoded keys: disjoint from the declared names, and from the other classes unless this or
+    /// the other has a least number (then a key belongs to any one of those it matches).
     pub keys: ExprId,
     /// Their value.
     pub value: NodeId,

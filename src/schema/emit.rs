@@ -10,7 +10,7 @@ use super::array::{ArrayShape, Contains};
 use super::json::At;
 use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
 use super::number::Numbers;
-use super::sets::{Def, SetId};
+use super::sets::SetId;
 use super::text::Text;
 use crate::error::{Error, Kind, Result};
 use crate::expr::ExprId;
@@ -22,7 +22,13 @@ pub(super) struct Emitted {
     /// By set: the node plus one, 0 for none yet.
     nodes: Vec<u32>,
     todo: Vec<(SetId, NodeId)>,
+    /// Terminals that many alternatives share: at most a few dozen.
+    terminals: Vec<(Terminal, NodeId)>,
 }
+
+/// The most conditions on how many items of one array count, and the greatest such bound.
+const CONDITIONS: usize = 4;
+const COUNTED: usize = 60_000;
 
 /// The most alternatives of one item.
 const ITEM_CLASSES: usize = 256;
@@ -32,16 +38,9 @@ pub(super) const LISTED: usize = 256;
 
 impl Compiler<'_> {
     /// The schema that a node was made for.
-    pub fn origin(&self, node: NodeId) -> Option<At> {
+    pub fn node_origin(&self, node: NodeId) -> Option<At> {
         let set = self.emitted.nodes.iter().position(|&id| id == node.0 + 1)?;
-        match self.sets.def(SetId(set as u32)) {
-            Def::Schema(at, _) => Some(*at),
-            Def::And(members) => members.iter().find_map(|&member| match self.sets.def(member) {
-                Def::Schema(at, _) => Some(*at),
-                _ => None,
-            }),
-            _ => None,
-        }
+        self.origin(SetId(set as u32))
     }
 
     /// The node of a set, to be filled later.
@@ -65,7 +64,7 @@ impl Compiler<'_> {
     pub fn fill_nodes(&mut self) -> Result<()> {
         while let Some((set, id)) = self.emitted.todo.pop() {
             let parts = self.parts(set)?;
-            let node = self.parts_node(&parts)?;
+            let node = self.parts_node(&parts).map_err(|error| self.located(error, set))?;
             self.grammar.nodes[id.0 as usize] = node;
             self.fuel.spend(4)?;
             self.check_count("grammar nodes", self.grammar.nodes.len(), self.options.limits.nodes)?;
@@ -77,11 +76,8 @@ impl Compiler<'_> {
         let mut arms = Vec::new();
         if parts.literals != 0 {
             let words = [(NULL, "null"), (FALSE, "false"), (TRUE, "true")];
-            let words: Vec<&str> = words
-                .iter()
-                .filter(|word| parts.literals & word.0 != 0)
-                .map(|word| word.1)
-                .collect();
+            let words = words.iter().filter(|word| parts.literals & word.0 != 0);
+            let words: Vec<&str> = words.map(|word| word.1).collect();
             let expr = match words.as_slice() {
                 [word] => self.grammar.exprs.literal(word),
                 words => self.grammar.exprs.literals(words),
@@ -102,12 +98,10 @@ impl Compiler<'_> {
         match &parts.numbers {
             Numbers::None => {}
             Numbers::All => arms.push(Node::Terminal(Terminal::Number(NumberSpec::default()))),
-            Numbers::Some(specs) => {
-                arms.extend(specs.iter().map(|spec| {
-                    let whole = spec.whole && !spec.fractional;
-                    Node::Terminal(Terminal::Number(NumberSpec { whole, ..spec.clone() }))
-                }));
-            }
+            Numbers::Some(specs) => arms.extend(specs.iter().map(|spec| {
+                let whole = spec.whole && !spec.fractional;
+                Node::Terminal(Terminal::Number(NumberSpec { whole, ..spec.clone() }))
+            })),
         }
         for shape in &parts.arrays {
             arms.extend(self.array_node(shape)?);
@@ -118,14 +112,38 @@ impl Compiler<'_> {
         Ok(match arms.len() {
             0 => Node::Never,
             1 => arms.swap_remove(0),
-            _ => Node::Alt(arms.into_iter().map(|arm| self.grammar.add(arm)).collect()),
+            _ => Node::Alt(arms.into_iter().map(|arm| self.arm(arm)).collect()),
         })
+    }
+
+    /// The node of one alternative; the common terminals have one node each.
+    fn arm(&mut self, arm: Node) -> NodeId {
+        let Node::Terminal(terminal) = &arm else { return self.grammar.add(arm) };
+        let plain = match terminal {
+            Terminal::Number(spec) => *spec == NumberSpec::default(),
+            terminal => !matches!(terminal, Terminal::String(expr) if *expr != ExprId::ANY),
+        };
+        if !plain {
+            return self.grammar.add(arm);
+        }
+        if let Some(known) = self.emitted.terminals.iter().find(|known| known.0 == *terminal) {
+            return known.1;
+        }
+        let terminal = terminal.clone();
+        let node = self.grammar.add(arm);
+        self.emitted.terminals.push((terminal, node));
+        node
     }
 
     fn array_node(&mut self, shape: &ArrayShape) -> Result<Option<Node>> {
         let mut shape = shape.clone();
         if shape.unique.is_some() && !self.settle_unique(&mut shape)? {
             return Ok(None);
+        }
+        self.check_count("\"contains\" conditions on one array", shape.contains.len(), CONDITIONS)?;
+        for contains in &shape.contains {
+            let greatest = usize::try_from(contains.min.max(contains.max.unwrap_or(0)));
+            self.check_count("items that count", greatest.unwrap_or(usize::MAX), COUNTED)?;
         }
         let mut spec = ArraySpec { min: shape.min, max: shape.max, ..ArraySpec::default() };
         spec.unique = shape.unique.is_some();
@@ -155,7 +173,6 @@ impl Compiler<'_> {
         position: usize,
         contains: &[Contains],
     ) -> Result<Vec<ItemClass>> {
-        self.check_count("\"contains\" conditions", contains.len(), 32)?;
         let mut classes = vec![(set, 0u32)];
         for (bit, condition) in contains.iter().enumerate().filter(|c| c.1.from <= position) {
             // Where only "at least" is asked, an item that counts may also go uncounted: cheaper than a

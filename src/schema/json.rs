@@ -515,7 +515,11 @@ impl Reader<'_, '_> {
                 Some(0..=0x1f) => {
                     return self.fault("a control character in a string must be escaped");
                 }
-                Some(_) => self.at += 1,
+                Some(_) => {
+                    let plain = |&byte: &u8| byte != b'"' && byte != b'\\' && byte > 0x1f;
+                    let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+                    self.at += rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
+                }
                 None => return self.unexpected("the end of a string"),
             }
         }

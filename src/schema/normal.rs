@@ -221,12 +221,28 @@ impl<'o> Compiler<'o> {
     }
 
     fn endless(&self, set: SetId) -> Error {
-        let error = Error::new(
-            Kind::Unsatisfiable,
-            "a schema refers back to itself for the same value, so it never says what is allowed",
-        );
+        let message =
+            "a schema refers back to itself for the same value, so it never says what is allowed";
+        self.located(Error::new(Kind::Unsatisfiable, message), set)
+    }
+
+    /// The schema that a set comes from, or one of them.
+    pub fn origin(&self, set: SetId) -> Option<At> {
+        let schema = |set: SetId| match self.sets.def(set) {
+            Def::Schema(at, _) | Def::Value(at) => Some(*at),
+            _ => None,
+        };
         match self.sets.def(set) {
-            Def::Schema(at, _) => error.at(self.json.place(*at)),
+            Def::And(members) | Def::Or(members) => members.iter().find_map(|&set| schema(set)),
+            Def::Not(inner) => schema(*inner),
+            _ => schema(set),
+        }
+    }
+
+    /// The error at the schema of `set`, unless it has a place.
+    pub fn located(&self, error: Error, set: SetId) -> Error {
+        match self.origin(set) {
+            Some(at) if error.place().is_none() => error.at(self.json.place(at)),
             _ => error,
         }
     }
@@ -252,7 +268,7 @@ impl<'o> Compiler<'o> {
             let Some(frame) = stack.pop() else { break Ok(true) };
             match frame {
                 Frame::Leave(set) => {
-                    let parts = self.evaluate(set)?;
+                    let parts = self.evaluate(set).map_err(|error| self.located(error, set))?;
                     *self.slot(set) = Slot::Done(Rc::new(parts));
                 }
                 Frame::Enter(set) => match self.slot(set).clone() {
@@ -264,8 +280,14 @@ impl<'o> Compiler<'o> {
                     }
                     Slot::Todo => {
                         needs.clear();
-                        self.needs(set, &mut needs)?;
+                        self.needs(set, &mut needs).map_err(|error| self.located(error, set))?;
                         *self.slot(set) = Slot::Running(self.runs);
+                        if needs.is_empty() {
+                            let parts =
+                                self.evaluate(set).map_err(|error| self.located(error, set))?;
+                            *self.slot(set) = Slot::Done(Rc::new(parts));
+                            continue;
+                        }
                         stack.push(Frame::Leave(set));
                         stack.extend(needs.iter().rev().map(|&need| Frame::Enter(need)));
                     }

@@ -112,30 +112,38 @@ pub(super) fn put(shape: &mut ObjectShape, named: Named) {
 }
 
 impl Compiler<'_> {
-    /// Whether `a` has everything that `b` has, as far as ids tell.
+    /// Whether `a` has everything that `b` has, as far as definitions tell.
     pub fn covers_object(&mut self, a: &ObjectShape, b: &ObjectShape) -> Result<bool> {
-        self.fuel.spend(1 + a.named.len() as u64 / 4)?;
-        if !a.exists.iter().all(|e| b.exists.contains(e))
-            || !a.dependent.iter().all(|d| b.dependent.contains(d))
+        self.fuel.spend(1)?;
+        if b.named.len() < a.named.len()
             || a.min > b.min
             || a.max.is_some_and(|max| b.max.is_none_or(|own| own > max))
+            || !a.exists.iter().all(|e| b.exists.contains(e))
+            || !a.dependent.iter().all(|d| b.dependent.contains(d))
             || a.classes != b.classes
-            || self.sets.and(a.rest, b.rest) != b.rest
-            || b.named.len() < a.named.len()
+            || !self.sets.within(b.rest, a.rest)
         {
             return Ok(false);
         }
-        let (in_a, in_b) = (Lookup::new(&a.named), Lookup::new(&b.named));
-        for own in &a.named {
-            let Some(other) = in_b.get(own.name) else { return Ok(false) };
-            if (own.required && !other.required) || self.sets.and(own.set, other.set) != other.set {
+        // Shapes of one origin name the same properties in the same places.
+        let find = |named: &[Named], i: usize, name: Name| match named.get(i) {
+            Some(same) if same.name == name => Some(*same),
+            _ => named.iter().find(|named| named.name == name).copied(),
+        };
+        for (i, own) in a.named.iter().enumerate() {
+            self.fuel.spend(1)?;
+            let Some(other) = find(&b.named, i, own.name) else { return Ok(false) };
+            if (own.required && !other.required) || !self.sets.within(other.set, own.set) {
                 return Ok(false);
             }
         }
-        for own in b.named.iter().filter(|own| in_a.get(own.name).is_none()) {
-            let other = self.unnamed(a, own.name)?;
-            if self.sets.and(other, own.set) != own.set {
-                return Ok(false);
+        for (i, own) in b.named.iter().enumerate() {
+            self.fuel.spend(1)?;
+            if find(&a.named, i, own.name).is_none() {
+                let other = self.unnamed(a, own.name)?;
+                if !self.sets.within(own.set, other) {
+                    return Ok(false);
+                }
             }
         }
         Ok(true)
@@ -153,7 +161,7 @@ impl Compiler<'_> {
 
     /// The objects in both shapes; `None` if there are obviously none.
     pub fn and_objects(&mut self, a: &ObjectShape, b: &ObjectShape) -> Result<Option<ObjectShape>> {
-        self.fuel.spend(8 + (a.named.len() + b.named.len()) as u64)?;
+        self.fuel.spend(8 + 2 * (a.named.len() + b.named.len()) as u64)?;
         let (in_a, in_b) = (Lookup::new(&a.named), Lookup::new(&b.named));
         let mut named = Vec::with_capacity(a.named.len() + b.named.len());
         for own in &a.named {

@@ -93,3 +93,34 @@ fn schemas_in(json: &Json, holds: Holds, value: At) -> Vec<At> {
         _ => json.items(value).filter(|&at| json.is_object(at)).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_becomes_of_each_keyword() {
+        let text = r#"{
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": "t",
+            "properties": {"title": {"type": "array", "uniqueItems": true, "items": {}, "format": "date"}},
+            "x-own": 1,
+            "unevaluatedItems": false,
+            "format": "unheard-of"
+        }"#;
+        let report = report(text, &Options::default()).unwrap();
+        assert_eq!(report.draft, Draft::Draft7);
+        let status = |pointer: &str| {
+            let entry = report.entries.iter().find(|entry| entry.pointer == pointer);
+            entry.map(|entry| entry.status.clone())
+        };
+        assert_eq!(status("/title"), Some(Status::Annotation));
+        assert_eq!(status("/properties"), Some(Status::Enforced));
+        assert_eq!(status("/properties/title/format"), Some(Status::Enforced));
+        assert!(matches!(status("/properties/title/uniqueItems"), Some(Status::Refused(_))));
+        assert_eq!(status("/x-own"), Some(Status::Annotation));
+        assert_eq!(status("/unevaluatedItems"), Some(Status::Annotation));
+        assert_eq!(status("/format"), Some(Status::Annotation));
+        assert_eq!(status("/properties/title"), None);
+    }
+}

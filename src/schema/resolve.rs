@@ -16,7 +16,7 @@
 //! Nothing is fetched: other documents come from [`super::Options::documents`].
 
 use super::draft::{Draft, Holds, holds};
-use super::json::{At, Json};
+use super::json::{At, Json, Type};
 use super::{Options, uri};
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::Fuel;
@@ -131,7 +131,7 @@ impl Resources {
                 }
             }
             let recursive = json.member(at, "$recursiveAnchor").map(|value| json.kind(value));
-            if recursive == Some(super::json::Type::True) && draft == Draft::Draft201909 {
+            if recursive == Some(Type::True) && draft == Draft::Draft201909 {
                 self.anchor(json, resource, RECURSIVE, at, true)?;
             }
         }
@@ -289,18 +289,37 @@ fn draft_of(json: &Json, at: At) -> Option<Draft> {
 fn follow(json: &Json, from: At, pointer: &str) -> Option<At> {
     let mut at = from;
     for token in pointer.split('/').skip(1) {
-        let name = token.replace("~1", "/").replace("~0", "~");
-        if token.replace("~0", "").replace("~1", "").contains('~') {
-            return None;
-        }
+        let unescaped;
+        let name = if token.contains('~') {
+            unescaped = unescape(token)?;
+            unescaped.as_str()
+        } else {
+            token
+        };
         at = match json.kind(at) {
-            super::json::Type::Array => {
-                let index: usize =
-                    name.parse().ok().filter(|_| name.len() == 1 || !name.starts_with('0'))?;
-                json.items(at).nth(index)?
+            Type::Array => {
+                let canonical = name.len() == 1 || !name.starts_with(['0', '+']);
+                json.items(at).nth(name.parse().ok().filter(|_| canonical)?)?
             }
-            _ => json.member(at, &name)?,
+            _ => json.member(at, name)?,
         };
     }
     Some(at)
+}
+
+/// A token of a JSON pointer without its escapes; `None` if one is broken.
+fn unescape(token: &str) -> Option<String> {
+    let mut out = String::with_capacity(token.len());
+    let mut chars = token.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            '~' => match chars.next()? {
+                '0' => '~',
+                '1' => '/',
+                _ => return None,
+            },
+            c => c,
+        });
+    }
+    Some(out)
 }

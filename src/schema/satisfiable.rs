@@ -141,7 +141,7 @@ impl Compiler<'_> {
         let (mut here, mut place) = (root, Some(0));
         let mut reason = "no value satisfies the schema here";
         for _ in 0..self.grammar.nodes.len() {
-            if let Some(at) = self.origin(here) {
+            if let Some(at) = self.node_origin(here) {
                 place = Some(at);
             }
             let next = match &self.grammar.nodes[here.0 as usize] {

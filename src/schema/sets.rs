@@ -166,6 +166,19 @@ impl Sets {
         self.intern(Def::And(members))
     }
 
+    /// Whether `a` is within `b`, as the definitions tell: every member of the intersection that `b`
+    /// is belongs to the one that `a` is.
+    pub fn within(&self, a: SetId, b: SetId) -> bool {
+        if a == b || a == SetId::NEVER || b == SetId::ANY {
+            return true;
+        }
+        match (self.def(a), self.def(b)) {
+            (Def::And(inner), Def::And(outer)) => outer.iter().all(|set| inner.contains(set)),
+            (Def::And(inner), _) => inner.contains(&b),
+            _ => false,
+        }
+    }
+
     /// The union of two.
     pub fn or(&mut self, a: SetId, b: SetId) -> SetId {
         if a == b || b == SetId::NEVER || a == SetId::ANY {
@@ -224,6 +237,7 @@ mod tests {
         let bc = sets.and(b, c);
         assert_eq!(sets.and(a, bc), abc);
         assert_eq!(sets.and(abc, b), abc);
+        assert!(sets.within(abc, bc) && sets.within(abc, a) && !sets.within(a, abc));
         assert_eq!(sets.and(abc, not_a), SetId::NEVER);
         assert_ne!(sets.or(a, b), ab);
     }

@@ -1,0 +1,289 @@
+//! Schemas written to hurt: each is answered, correctly, on a thread with a stack of 512 KiB.
+
+use constrain::schema::{Options, compile};
+use constrain::{Error, Grammar, Kind};
+
+/// What must come of a schema.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Wanted {
+    Ok,
+    Syntax,
+    TooDeep,
+    TooLarge,
+    Unsatisfiable,
+    BadRef,
+    /// An answer or [`Kind::TooComplex`]; never a hang.
+    OkOrTooComplex,
+    UnsatisfiableOrTooComplex,
+}
+
+fn compiled(schema: String) -> Result<Grammar, Error> {
+    let run = move || compile(&schema, &Options::default());
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run).expect("a thread");
+    thread.join().expect("no panic")
+}
+
+fn check(name: &str, schema: String, wanted: Wanted) {
+    let outcome = compiled(schema);
+    let kind = outcome.as_ref().err().map(|error| error.kind().clone());
+    let complex = matches!(kind, Some(Kind::TooComplex { .. }));
+    let right = match wanted {
+        Wanted::Ok => kind.is_none(),
+        Wanted::Syntax => kind == Some(Kind::Syntax),
+        Wanted::TooDeep => kind == Some(Kind::TooDeep),
+        Wanted::TooLarge => kind == Some(Kind::TooLarge),
+        Wanted::Unsatisfiable => kind == Some(Kind::Unsatisfiable),
+        Wanted::BadRef => kind == Some(Kind::BadRef),
+        Wanted::OkOrTooComplex => kind.is_none() || complex,
+        Wanted::UnsatisfiableOrTooComplex => kind == Some(Kind::Unsatisfiable) || complex,
+    };
+    assert!(right, "{name}: wanted {wanted:?}, got {:?}", outcome.err());
+    if let Err(error) = outcome {
+        assert!(error.to_string().len() <= 1024, "{name}: {error}");
+    }
+}
+
+fn nest(open: &str, close: &str, depth: usize) -> String {
+    format!("{}{{}}{}", open.repeat(depth), close.repeat(depth))
+}
+
+#[test]
+fn nesting() {
+    check("items x100", nest(r#"{"type":"array","items":"#, "}", 100), Wanted::Ok);
+    check("items x1000", nest(r#"{"type":"array","items":"#, "}", 1000), Wanted::TooDeep);
+    check("items x100000", nest(r#"{"items":"#, "}", 100_000), Wanted::TooDeep);
+    for keyword in ["allOf", "anyOf"] {
+        check(keyword, nest(&format!("{{\"{keyword}\":["), "]}", 60), Wanted::Ok);
+        check(keyword, nest(&format!("{{\"{keyword}\":["), "]}", 10_000), Wanted::TooDeep);
+    }
+    check("not x60", nest(r#"{"not":"#, "}", 60), Wanted::Ok);
+    check("not x61", nest(r#"{"not":"#, "}", 61), Wanted::Unsatisfiable);
+    check("not x10000", nest(r#"{"not":"#, "}", 10_000), Wanted::TooDeep);
+    check("unclosed", "[".repeat(1_000_000), Wanted::TooDeep);
+    let deep = format!(r#"{{"enum":[{}{}]}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    check("deep value", deep, Wanted::TooDeep);
+}
+
+#[test]
+fn reference_chains() {
+    let chain = |link: &dyn Fn(usize) -> String, last: &str, count: usize| {
+        let defs: String = (0..count).map(|i| format!("\"d{i}\":{},", link(i + 1))).collect();
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{defs}"d{count}":{last}}}}}"##)
+    };
+    let plain = |i: usize| format!(r##"{{"$ref":"#/$defs/d{i}"}}"##);
+    check("chain", chain(&plain, r#"{"type":"null"}"#, 5000), Wanted::OkOrTooComplex);
+    let sibling = |i: usize| format!(r##"{{"$ref":"#/$defs/d{i}","minLength":1}}"##);
+    check(
+        "chain with siblings",
+        chain(&sibling, r#"{"type":"string"}"#, 1000),
+        Wanted::OkOrTooComplex,
+    );
+    let objects = |i: usize| {
+        format!(
+            r##"{{"type":"object","properties":{{"n":{{"$ref":"#/$defs/d{i}"}}}},"required":["n"]}}"##
+        )
+    };
+    check("objects", chain(&objects, r#"{"type":"null"}"#, 1000), Wanted::OkOrTooComplex);
+}
+
+#[test]
+fn recursion_without_a_base_case() {
+    for schema in [
+        r##"{"$ref":"#"}"##,
+        r##"{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}"##,
+        r##"{"allOf":[{"$ref":"#"},{"type":"string"}]}"##,
+        r##"{"type":"object","properties":{"n":{"$ref":"#"}},"required":["n"]}"##,
+        r##"{"type":"array","items":{"$ref":"#"},"minItems":1}"##,
+        r##"{"type":"object","properties":{"n":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}},"required":["n"]}"##,
+    ] {
+        check(schema, schema.to_owned(), Wanted::Unsatisfiable);
+    }
+}
+
+#[test]
+fn growth() {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let defs: String = (0..20)
+            .map(|i| {
+                let next = format!(r##"{{"$ref":"#/$defs/d{}"}}"##, i + 1);
+                format!(r#""d{i}":{{"{keyword}":[{next},{next}]}},"#)
+            })
+            .collect();
+        let schema =
+            format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{defs}"d20":{{"type":"string"}}}}}}"##);
+        let wanted = if keyword == "oneOf" { Wanted::Unsatisfiable } else { Wanted::Ok };
+        check(keyword, schema, wanted);
+    }
+    let defs: String = (0..30)
+        .map(|i| {
+            let next = format!(r##"{{"$ref":"#/$defs/d{}"}}"##, i + 1);
+            format!(r#""d{i}":{{"type":"object","properties":{{"a":{next},"b":{next},"c":{next}}},"required":["a","b","c"]}},"#)
+        })
+        .collect();
+    let schema = format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{defs}"d30":{{"type":"null"}}}}}}"##);
+    check("3^30 leaves", schema, Wanted::Ok);
+    for arms in [10, 20] {
+        let pairs: Vec<String> = (0..arms)
+            .map(|i| format!(r#"{{"anyOf":[{{"type":"object","required":["a{i}"]}},{{"type":"object","required":["b{i}"]}}]}}"#))
+            .collect();
+        check(
+            "allOf of anyOf",
+            format!(r#"{{"allOf":[{}]}}"#, pairs.join(",")),
+            Wanted::OkOrTooComplex,
+        );
+    }
+    let mut one_of = r#"{"type":"object","required":["x"]}"#.to_owned();
+    for i in 0..16 {
+        one_of = format!(r#"{{"oneOf":[{one_of},{{"type":"object","required":["p{i}"]}}]}}"#);
+    }
+    check("nested oneOf", one_of, Wanted::OkOrTooComplex);
+    let mut condition = r#"{"required":["x"]}"#.to_owned();
+    for i in 0..20 {
+        condition = format!(
+            r#"{{"if":{condition},"then":{{"required":["t{i}"]}},"else":{{"not":{{"required":["e{i}"]}}}}}}"#
+        );
+    }
+    check("nested if", condition, Wanted::OkOrTooComplex);
+}
+
+#[test]
+fn sizes() {
+    let strings: Vec<String> = (0..1_000_000).map(|i| format!("\"s{i}\"")).collect();
+    check("a million strings", format!(r#"{{"enum":[{}]}}"#, strings.join(",")), Wanted::TooLarge);
+    check("50,000 strings", format!(r#"{{"enum":[{}]}}"#, strings[..50_000].join(",")), Wanted::Ok);
+    let names: Vec<String> =
+        (0..10_000).map(|i| format!("\"p{i}\":{{\"type\":\"integer\"}}")).collect();
+    check("10,000 properties", format!(r#"{{"properties":{{{}}}}}"#, names.join(",")), Wanted::Ok);
+    let required: Vec<String> = (0..10_000).map(|i| format!("\"p{i}\"")).collect();
+    let (names, required) = (names.join(","), required.join(","));
+    let schema = format!(r#"{{"properties":{{{names}}},"required":[{required}]}}"#);
+    check("10,000 required", schema, Wanted::Ok);
+    let arms: Vec<String> = (0..2_000)
+        .map(|i| {
+            format!(
+                r#"{{"type":"object","properties":{{"k{i}":{{"const":{i}}}}},"required":["k{i}"]}}"#
+            )
+        })
+        .collect();
+    check("2,000 objects", format!(r#"{{"anyOf":[{}]}}"#, arms.join(",")), Wanted::Ok);
+    let patterns: Vec<String> =
+        (0..20).map(|i| format!("\"a.{{{i}}}b\":{{\"minimum\":{i}}}")).collect();
+    check(
+        "patterns",
+        format!(r#"{{"patternProperties":{{{}}}}}"#, patterns.join(",")),
+        Wanted::OkOrTooComplex,
+    );
+    let patterns: Vec<String> = (0..30).map(|i| format!(r#"{{"pattern":"a.{{{i}}}b"}}"#)).collect();
+    check(
+        "allOf patterns",
+        format!(r#"{{"allOf":[{}]}}"#, patterns.join(",")),
+        Wanted::OkOrTooComplex,
+    );
+    check("a long name", format!(r#"{{"required":["{}"]}}"#, "x".repeat(500_000)), Wanted::Ok);
+}
+
+#[test]
+fn bounds() {
+    let ok = [
+        r#"{"type":"array","maxItems":1000000000000000000,"minItems":1000000000}"#,
+        r#"{"type":"string","maxLength":1000000000000000000,"minLength":1000000000}"#,
+        r#"{"type":"string","maxLength":1e400}"#,
+        r#"{"type":"string","maxLength":3.0}"#,
+        r#"{"type":"integer","minimum":-999999999999999999,"maximum":999999999999999998}"#,
+        r#"{"type":"number","minimum":1e-9,"maximum":2e-9}"#,
+        r#"{"type":"number","minimum":1e400}"#,
+        r#"{"type":"number","multipleOf":1e-300}"#,
+        r#"{"allOf":[{"multipleOf":7},{"multipleOf":11},{"multipleOf":13},{"multipleOf":1000003}]}"#,
+        r#"{"properties":{"\u0000":true,"":true,"__proto__":true,"é":true,"e\u0301":true}}"#,
+    ];
+    for schema in ok {
+        check(schema, schema.to_owned(), Wanted::Ok);
+    }
+    let syntax = [
+        r#"{"maxLength":-1}"#,
+        r#"{"maxLength":1.5}"#,
+        r#"{"maxLength":"3"}"#,
+        r#"{"maxLength":null}"#,
+        r#"{"minimum":NaN}"#,
+        r#"{"type":"strnig"}"#,
+        r#"{"type":[]}"#,
+        r#"{"const":"\ud800"}"#,
+        r#"{"type":"integer","type":"string"}"#,
+        r#"{"properties":{"a":{},"\u0061":{}}}"#,
+        "\u{feff}{}",
+        "{} {}",
+        "",
+        "42",
+        r#"{"multipleOf":0}"#,
+        r#"{"allOf":[]}"#,
+        r#"{"required":"a"}"#,
+    ];
+    for schema in syntax {
+        check(schema, schema.to_owned(), Wanted::Syntax);
+    }
+    let never = [
+        r#"{"enum":[]}"#,
+        r#"{"type":"integer","minimum":5,"maximum":4}"#,
+        r#"{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":2}"#,
+        r#"{"type":"string","minLength":2,"maxLength":1}"#,
+        r#"{"type":"string","format":"date","maxLength":3}"#,
+        r#"{"const":"a","enum":["b"]}"#,
+        r#"{"type":"object","minProperties":1000000,"patternProperties":{"^[a-c]$":true},"additionalProperties":false}"#,
+        r#"{"type":"object","patternProperties":{"^[a-c]$":{}},"additionalProperties":false,"minProperties":4}"#,
+        r#"{"type":"array","items":{"type":"boolean"},"uniqueItems":true,"minItems":3}"#,
+        r#"{"not":{}}"#,
+        r#"{"type":"object","required":["a"],"properties":{"a":false}}"#,
+        r#"{"type":"array","contains":{"type":"string"},"items":{"type":"integer"}}"#,
+        r#"{"type":"object","propertyNames":{"maxLength":1},"required":["ab"]}"#,
+    ];
+    for schema in never {
+        check(schema, schema.to_owned(), Wanted::Unsatisfiable);
+    }
+    let wide: Vec<String> = (0..64).map(|i| format!("\"v{i}\"")).collect();
+    let schema = format!(
+        r#"{{"type":"array","uniqueItems":true,"items":{{"enum":[{}]}},"minItems":65}}"#,
+        wide.join(",")
+    );
+    check("65 of 64", schema, Wanted::UnsatisfiableOrTooComplex);
+}
+
+#[test]
+fn references_to_nowhere() {
+    for reference in [
+        "http://127.0.0.1/",
+        "file:///etc/passwd",
+        "http://169.254.169.254/",
+        "../../x",
+        "#/a~2",
+        "#/%zz",
+        "#nowhere",
+        "#/$defs/missing",
+    ] {
+        check(reference, format!(r#"{{"$ref":"{reference}"}}"#), Wanted::BadRef);
+    }
+    check("a long pointer", format!(r##"{{"$ref":"#{}"}}"##, "/a".repeat(400_000)), Wanted::BadRef);
+    let twice = r#"{"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}}"#;
+    check("an anchor twice", twice.to_owned(), Wanted::BadRef);
+}
+
+#[test]
+fn errors_point_at_the_keyword() {
+    let cases = [
+        (
+            "{\n  \"properties\": {\"a\": {\"minLength\": -1}}}",
+            "/properties/a/minLength, line 2, column 37",
+        ),
+        (r#"{"items":{"pattern":"(a)\\1"}}"#, "at /items/pattern"),
+        (r#"{"properties":{"a/b":{"type":"x"}}}"#, "at /properties/a~1b/type"),
+        (
+            r#"{"type":"object","properties":{"a":{"type":"object","properties":{"b":false},"required":["b"]}},"required":["a"]}"#,
+            "at /properties/a",
+        ),
+        (r#"{"uniqueItems":true,"items":{"type":"object"},"type":"array"}"#, "at /uniqueItems"),
+    ];
+    for (schema, wanted) in cases {
+        let Err(error) = compiled(schema.to_owned()) else { panic!("{schema} compiles") };
+        let error = error.to_string();
+        assert!(error.contains(wanted), "{schema}: {error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! Random small schemas against all values of a small universe, judged by an independent validator.
+
+mod values;
+
+use constrain::Kind;
+use constrain::grammar::PropertyOrder;
+use constrain::schema::{Options, compile};
+use serde_json::{Map, Value, json};
+use values::Language;
+
+/// A small generator of pseudo-random numbers (splitmix64): the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+}
+
+/// Keys of the universe, and one that is never declared.
+const KEYS: [&str; 3] = ["a", "b", "ab"];
+
+/// A schema of random keywords, nested to `depth`.
+fn schema(random: &mut Random, depth: usize) -> Value {
+    if random.below(12) == 0 {
+        return Value::Bool(random.below(3) > 0);
+    }
+    let mut out = Map::new();
+    for _ in 0..1 + random.below(3) {
+        let (key, value) = if depth == 0 || random.below(3) == 0 {
+            leaf(random)
+        } else {
+            branch(random, depth - 1)
+        };
+        out.insert(key.to_owned(), value);
+    }
+    Value::Object(out)
+}
+
+fn leaf(random: &mut Random) -> (&'static str, Value) {
+    let count = random.below(3);
+    match random.below(17) {
+        0 | 1 => (
+            "type",
+            json!(
+                random.pick(&["object", "array", "string", "integer", "number", "boolean", "null"])
+            ),
+        ),
+        2 => (
+            "type",
+            json!(random.pick(&[["object", "string"], ["array", "integer"], ["null", "object"]])),
+        ),
+        3 => (
+            "enum",
+            random.pick(&[
+                json!([1, "a", null]),
+                json!([{"a": 1}, [1], 0.5]),
+                json!([true, "ab", 2]),
+            ]),
+        ),
+        4 => (
+            "const",
+            random.pick(&[
+                json!(1),
+                json!({"a": 1, "b": "a"}),
+                json!([1, "a"]),
+                json!("a"),
+                json!({}),
+            ]),
+        ),
+        5 => ("required", random.pick(&[json!(["a"]), json!(["b", "a"]), json!(["ab"])])),
+        6 => ("minProperties", json!(count)),
+        7 => ("maxProperties", json!(count)),
+        8 => ("minItems", json!(count)),
+        9 => ("maxItems", json!(count)),
+        10 => ("minLength", json!(count)),
+        11 => ("maxLength", json!(count)),
+        12 => ("pattern", json!(random.pick(&["^a", "b$", "^$", "a|b", "^[ab]{2}$"]))),
+        13 => ("minimum", json!(random.pick(&[0.0, 1.0, 0.5]))),
+        14 => ("exclusiveMaximum", json!(random.pick(&[2.0, 1.0]))),
+        15 => ("multipleOf", json!(random.pick(&[1.0, 2.0, 0.5]))),
+        _ => (
+            "dependentRequired",
+            random.pick(&[json!({"a": ["b"]}), json!({"b": ["a"], "ab": ["a"]})]),
+        ),
+    }
+}
+
+fn branch(random: &mut Random, depth: usize) -> (&'static str, Value) {
+    let one = schema(random, depth);
+    let two = schema(random, depth);
+    match random.below(19) {
+        0 | 1 => ("properties", json!({random.pick(&KEYS): one, random.pick(&["a", "b"]): two})),
+        2 => ("additionalProperties", one),
+        3 => ("patternProperties", json!({random.pick(&["^a", "b$"]): one, "a": two})),
+        4 => ("propertyNames", one),
+        5 => ("items", one),
+        6 => ("prefixItems", json!([one, two])),
+        7 => ("contains", one),
+        8 | 9 => ("allOf", json!([one, two])),
+        10 | 11 => ("anyOf", json!([one, two])),
+        12 | 13 => ("oneOf", json!([one, two])),
+        14 => ("not", one),
+        15 => ("if", one),
+        16 => ("then", one),
+        17 => ("dependentSchemas", json!({random.pick(&KEYS): one})),
+        _ => (random.pick(&["else", "unevaluatedProperties", "unevaluatedItems"]), one),
+    }
+}
+
+/// All values of a small world.
+fn universe() -> Vec<Value> {
+    let scalars = [
+        json!(null),
+        json!(true),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(0.5),
+        json!(-1),
+        json!(""),
+        json!("a"),
+        json!("ab"),
+    ];
+    let mut out = scalars.to_vec();
+    let inner = [json!(1), json!("a"), json!(null), json!({"a": 1}), json!([1])];
+    out.extend([json!([]), json!({})]);
+    for x in &inner {
+        out.push(json!([x]));
+        for y in &inner {
+            out.push(json!([x, y]));
+            out.push(json!({"a": x, "b": y}));
+            out.push(json!({"a": x, "zz": y}));
+        }
+        for key in KEYS {
+            out.push(json!({ key: x }));
+        }
+        out.push(json!({"a": x, "b": 1, "ab": "a"}));
+        out.push(json!({"b": x, "ab": 1, "zz": "a"}));
+        out.push(json!([x, 1, "a"]));
+    }
+    out
+}
+
+#[test]
+fn random_schemas_mean_what_a_validator_says() {
+    let universe = universe();
+    let options = Options { property_order: PropertyOrder::Any, ..Options::default() };
+    let (mut compiled, mut refused, mut empty) = (0, 0, 0);
+    for seed in 0..4000 {
+        let schema = schema(&mut Random(seed), 1 + seed as usize % 3);
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        match compile(&schema.to_string(), &options) {
+            Ok(grammar) => {
+                compiled += 1;
+                let mut language = Language::new(grammar);
+                for value in &universe {
+                    let valid = validator.is_valid(value);
+                    assert_eq!(language.has(value), valid, "seed {seed}: {schema}\non {value}");
+                }
+            }
+            Err(error) if *error.kind() == Kind::Unsatisfiable => {
+                empty += 1;
+                for value in &universe {
+                    assert!(
+                        !validator.is_valid(value),
+                        "seed {seed}: {schema}\nis satisfied by {value}"
+                    );
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                let fair =
+                    matches!(error.kind(), Kind::TooComplex { .. } | Kind::Unsupported { .. });
+                assert!(fair, "seed {seed}: {schema}\n{error}");
+            }
+        }
+    }
+    eprintln!("{compiled} schemas compiled, {empty} empty, {refused} refused");
+    assert!(compiled > 3000 && refused < 100, "{compiled} compiled, {refused} refused");
+}
