@@ -1,4 +1,4 @@
-//! The shared cases: each a schema or grammar with texts that must be accepted or rejected.
+//! The shared cases: each a schema with texts that must be accepted or rejected.
 //!
 //! Every text is tried byte by byte and token by token, and before each token the mask must say what
 //! accepting then does. What is not right yet is listed with its reason; a case of the list that passes is a
@@ -25,10 +25,6 @@ struct Case {
     /// the parser of the tests does.
     #[serde(skip)]
     schema: String,
-    #[serde(default)]
-    grammar: String,
-    #[serde(default)]
-    syntax: String,
     #[serde(default)]
     options: CaseOptions,
     /// `error`: compiling must fail.
