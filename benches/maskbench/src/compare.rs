@@ -4,6 +4,8 @@ use crate::record::Record;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 /// What `--json` prints.
@@ -70,12 +72,15 @@ struct Counts {
 /// Prints the comparison of two files.
 pub fn compare(a: &Path, b: &Path, json: bool) -> Result<()> {
     let comparison = Comparison::new(&read(a)?, &read(b)?);
-    if json {
-        println!("{}", serde_json::to_string_pretty(&comparison)?);
+    let text = if json {
+        serde_json::to_string_pretty(&comparison)? + "\n"
     } else {
-        comparison.print(a, b);
+        comparison.table(a, b)?
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
-    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<Record>> {
@@ -107,24 +112,25 @@ impl Comparison {
         }
     }
 
-    fn print(&self, a: &Path, b: &Path) {
-        println!("A: {}\nB: {}", a.display(), b.display());
-        println!("{} cases compiled by both\n", self.common);
+    fn table(&self, a: &Path, b: &Path) -> Result<String> {
+        let mut out = format!("A: {}\nB: {}\n", a.display(), b.display());
+        writeln!(out, "{} cases compiled by both\n", self.common)?;
         let tables =
             [("mask and accept, µs", &self.masks_us), ("compile to first mask, µs", &self.ttfm_us)];
         for (title, times) in tables {
-            println!("{title:<26}{:>12}{:>12}{:>10}", "A", "B", "B/A");
+            writeln!(out, "{title:<26}{:>12}{:>12}{:>10}", "A", "B", "B/A")?;
             let rows = times.a.rows().into_iter().zip(times.b.rows()).zip(times.ratio.rows());
             for (((name, a), (_, b)), (_, ratio)) in rows {
-                println!("  {name:<24}{a:>12.1}{b:>12.1}{ratio:>10.1}");
+                writeln!(out, "  {name:<24}{a:>12.1}{b:>12.1}{ratio:>10.1}")?;
             }
-            println!();
+            out.push('\n');
         }
-        println!("{:<26}{:>12}{:>12}", "verdicts", "A", "B");
+        writeln!(out, "{:<26}{:>12}{:>12}", "verdicts", "A", "B")?;
         let rows = self.verdicts.a.rows().into_iter().zip(self.verdicts.b.rows());
         for ((name, a), (_, b)) in rows {
-            println!("  {name:<24}{a:>12}{b:>12}");
+            writeln!(out, "  {name:<24}{a:>12}{b:>12}")?;
         }
+        Ok(out)
     }
 }
 

@@ -37,7 +37,7 @@ enum Command {
     Run(RunArgs),
     /// Compare two files that `run` wrote.
     Compare {
-        /// The first file, numerator of no ratio: ratios say how many times slower the second is.
+        /// The first file; ratios say how many times slower the second is.
         a: PathBuf,
         /// The second file.
         b: PathBuf,
