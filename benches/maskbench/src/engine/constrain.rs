@@ -31,7 +31,7 @@ impl Engine for Ours {
                 let options = schema::Options { property_order, ..schema::Options::default() };
                 schema::compile(text, &options)?
             }
-            Source::Grammar(_, syntax) => bail!("text grammars ({syntax}) are not connected yet"),
+            Source::Grammar(_, syntax) => bail!("grammars in {syntax} are not supported"),
         };
         Ok(Box::new(Ready(Constraint::new(&grammar, &self.vocabulary)?)))
     }
