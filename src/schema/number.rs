@@ -382,6 +382,7 @@ mod tests {
                 multiple_of: of.into_iter().map(decimal).collect(),
                 not_multiple_of: not.into_iter().map(decimal).collect(),
                 fractional: fractional == 0,
+                whole: false,
             },
         )
     }
