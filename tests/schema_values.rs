@@ -185,6 +185,8 @@ fn official_suite() {
             }
         }
         tally.print(draft);
+        assert!(tally.wrongly_accepted.is_empty(), "{:#?}", tally.wrongly_accepted);
+        assert!(tally.right * 100 >= tally.schemas * 96, "{} of {}", tally.right, tally.schemas);
     }
 }
 
