@@ -228,15 +228,16 @@ impl<'o> Compiler<'o> {
 
     /// The schema that a set comes from, or one of them.
     pub fn origin(&self, set: SetId) -> Option<At> {
-        let schema = |set: SetId| match self.sets.def(set) {
-            Def::Schema(at, _) | Def::Value(at) => Some(*at),
-            _ => None,
-        };
-        match self.sets.def(set) {
-            Def::And(members) | Def::Or(members) => members.iter().find_map(|&set| schema(set)),
-            Def::Not(inner) => schema(*inner),
-            _ => schema(set),
+        let mut todo = vec![set];
+        for _ in 0..64 {
+            match self.sets.def(todo.pop()?) {
+                Def::Schema(at, _) | Def::Value(at) => return Some(*at),
+                Def::And(members) | Def::Or(members) => todo.extend(members.iter().rev()),
+                Def::Not(inner) => todo.push(*inner),
+                _ => {}
+            }
         }
+        None
     }
 
     /// The error at the schema of `set`, unless it has a place.
