@@ -10,6 +10,7 @@ use constrain::model::{Message, Model, Role};
 use constrain::sample::Settings;
 use constrain::{Constraint, schema};
 use std::path::PathBuf;
+use std::time::Duration;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -27,6 +28,8 @@ struct Tally {
     invalid: usize,
     truncated: usize,
     tokens: usize,
+    mask_time: Duration,
+    model_time: Duration,
 }
 
 fn main() -> Result<(), Failure> {
@@ -38,8 +41,8 @@ fn main() -> Result<(), Failure> {
     let mut model = LlamaModel::new(&weights, &options)?;
     let mut total = Tally::default();
     println!(
-        "{:32} {:>8} {:>8} {:>9} {:>8}",
-        "schema", "finished", "invalid", "truncated", "tokens"
+        "{:32} {:>8} {:>8} {:>9} {:>8} {:>8} {:>8}",
+        "schema", "finished", "invalid", "truncated", "tokens", "µs/mask", "µs/model"
     );
     for path in &arguments.schemas {
         let tally = judge(&mut model, path, &arguments)?;
@@ -49,6 +52,8 @@ fn main() -> Result<(), Failure> {
         total.invalid += tally.invalid;
         total.truncated += tally.truncated;
         total.tokens += tally.tokens;
+        total.mask_time += tally.mask_time;
+        total.model_time += tally.model_time;
     }
     print("all", &total);
     if total.invalid > 0 {
@@ -58,8 +63,12 @@ fn main() -> Result<(), Failure> {
 }
 
 fn print(name: &str, tally: &Tally) {
-    let Tally { finished, invalid, truncated, tokens } = tally;
-    println!("{name:32} {finished:>8} {invalid:>8} {truncated:>9} {tokens:>8}");
+    let Tally { finished, invalid, truncated, tokens, .. } = tally;
+    let per_token = |time: Duration| time.as_secs_f64() * 1e6 / (*tokens).max(1) as f64;
+    let (mask, model) = (per_token(tally.mask_time), per_token(tally.model_time));
+    println!(
+        "{name:32} {finished:>8} {invalid:>8} {truncated:>9} {tokens:>8} {mask:>8.1} {model:>8.0}"
+    );
 }
 
 /// Runs one schema with all seeds and temperatures.
@@ -80,13 +89,17 @@ fn judge(
     let mut decoder = Decoder::new(model);
     let mut tally = Tally::default();
     for temperature in [0.0, 0.7, 1.5] {
-        for seed in 0..arguments.seeds {
+        // At temperature 0 the seed changes nothing.
+        let seeds = if temperature == 0.0 { 1 } else { arguments.seeds };
+        for seed in 0..seeds {
             let mut request = Request::new(prompt.tokens.clone())
                 .constrained(constraint.clone())
                 .with(Settings { seed, ..Settings::drawing(temperature) });
             request.max_tokens = arguments.max_tokens;
             let outcome = decoder.run(&request)?;
             tally.tokens += outcome.tokens.len();
+            tally.mask_time += outcome.statistics.mask_time;
+            tally.model_time += outcome.statistics.model_time;
             if outcome.finish != FinishReason::Complete {
                 tally.truncated += 1;
                 continue;
@@ -101,10 +114,6 @@ fn judge(
                     path.display(),
                     outcome.text()
                 );
-            }
-            if temperature == 0.0 {
-                // The seed changes nothing here.
-                break;
             }
         }
     }
