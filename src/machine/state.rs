@@ -173,12 +173,13 @@ fn first_bytes(run: &Transition, spelling: Spelling, bytes: &mut ByteSet) {
         0x800..=0xFFFF => 0xE0 | (point >> 12) as u8,
         _ => 0xF0 | (point >> 18) as u8,
     };
-    if spelling == Spelling::Text {
-        bytes.add(lead(run.first), lead(run.last));
-        return;
-    }
-    // Raw in a JSON string: no control characters, no quote, no backslash.
-    for (first, last) in [(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10_FFFF)] {
+    // Raw in a JSON string: no control characters, no quote, no backslash. From U+0080 on the
+    // lead bytes start at C2.
+    let ranges: &[(u32, u32)] = match spelling {
+        Spelling::Text => &[(0, 0x7F), (0x80, 0x10_FFFF)],
+        Spelling::Json => &[(0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F), (0x80, 0x10_FFFF)],
+    };
+    for &(first, last) in ranges {
         let (first, last) = (run.first.max(first), run.last.min(last));
         if first <= last {
             bytes.add(lead(first), lead(last));

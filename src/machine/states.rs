@@ -722,7 +722,9 @@ fn punct_expr(exprs: &mut Exprs, whitespace: Whitespace, punct: Punct, depth: u8
     let text = match punct {
         Punct::Indent => line(depth),
         Punct::Comma => format!(",{}", line(depth)),
-        Punct::CloseArray | Punct::CloseObject => format!("{}{sign}", line(depth.saturating_sub(1))),
+        Punct::CloseArray | Punct::CloseObject => {
+            format!("{}{sign}", line(depth.saturating_sub(1)))
+        }
         Punct::Colon if matches!(whitespace, Whitespace::Pretty(_)) => ": ".to_owned(),
         _ => sign.to_owned(),
     };

@@ -48,10 +48,14 @@ pub fn table(
     Some(TokenTable { inside, exits: exits.collect() })
 }
 
-/// On how many bytes two states lead to one.
+/// On how many bytes two states lead to one live state.
 fn alike(states: &States, a: StateId, b: StateId) -> usize {
     let bytes = states.bytes(a);
-    bytes.iter().filter(|&byte| states.step(a, byte) == states.step(b, byte)).count()
+    let same = |byte| {
+        let next = states.step(a, byte);
+        next.is_live() && next == states.step(b, byte)
+    };
+    bytes.iter().filter(|&byte| same(byte)).count()
 }
 
 /// What *any string* has and the state has not.
