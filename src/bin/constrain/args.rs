@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  Fill in a schema from a sentence, with the default model (fetched once, 95 MB):
+  Fill in a schema from a sentence, with the default model (fetched once, 98 MB):
     constrain --schema schemas/support_ticket.json \"I was charged twice for order KX-204419.\"
 
   Extract from a document on standard input, with a model of your own:

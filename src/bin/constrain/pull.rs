@@ -66,7 +66,7 @@ pub fn default_model(is_quiet: bool) -> Result<PathBuf, Failure> {
         input::say(&format!(
             "fetching {} ({} MB, once) into {}",
             DEFAULT.name,
-            DEFAULT.bytes >> 20,
+            DEFAULT.bytes / 1_000_000,
             folder.display()
         ));
     }
