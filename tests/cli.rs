@@ -149,6 +149,7 @@ fn a_schema_that_cannot_be_read_is_refused() {
         refused(&with(&latin), &["latin.json", "UTF-8", "byte 11", "iconv"]);
     }
     refused(&run(&["a prompt"]), &["no schema", "--schema FILE"]);
+    refused(&run(&["--schema", &missing, "check"]), &["before the sub-command", "`--`"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ Exit status: 0 done or accepted; 1 a clean no (check: the text does not match);
 /// The finished document is parsed and validated once more, by other code, before it is printed.
 #[derive(Debug, Parser)]
 #[command(name = "constrain", version, max_term_width = 100, after_help = EXAMPLES)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true)]
 pub struct Cli {
     /// The sub-command; without one, a document is generated.
     #[command(subcommand)]
@@ -357,11 +357,15 @@ mod tests {
 
     #[test]
     fn sub_commands_take_global_flags() {
-        let cli = Cli::try_parse_from(["constrain", "check", "-q", "--schema", "s.json", "-"]);
-        let cli = cli.expect("parses");
-        assert!(cli.verbosity.quiet);
-        let Some(Command::Check(check)) = cli.command else { panic!("check expected") };
-        assert_eq!(check.file, Some(PathBuf::from("-")));
+        for args in [
+            ["constrain", "check", "-q", "--schema", "s.json", "-"],
+            ["constrain", "-q", "check", "--schema", "s.json", "-"],
+        ] {
+            let cli = Cli::try_parse_from(args).expect("parses");
+            assert!(cli.verbosity.quiet);
+            let Some(Command::Check(check)) = cli.command else { panic!("check expected") };
+            assert_eq!(check.file, Some(PathBuf::from("-")));
+        }
     }
 
     #[test]

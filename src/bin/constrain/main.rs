@@ -40,6 +40,12 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
+    if cli.command.is_some() && cli.generate.schema.schema.is_some() {
+        return Err(Failure::new("--schema stands before the sub-command").help(
+            "write it behind, as in `constrain check --schema FILE`; \
+             a prompt that is named like a sub-command comes after `--`",
+        ));
+    }
     match &cli.command {
         None => generate::run(&cli.generate, &cli.verbosity),
         Some(Command::Check(args)) => check::run(args),
