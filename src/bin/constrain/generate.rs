@@ -7,6 +7,7 @@ use crate::args::{GenerateArgs, SamplingArgs, Verbosity};
 use crate::compile::Schema;
 use crate::input;
 use crate::model::with_model;
+use crate::outline::is_reasoning;
 use crate::prompt;
 use crate::reasoning;
 use crate::receipt::Receipt;
@@ -16,7 +17,6 @@ use constrain::decode::{Decoder, FinishReason, Outcome, Request};
 use constrain::limits::Cancel;
 use constrain::model::Model;
 use constrain::sample::{Penalties, Preset, Settings};
-use constrain::schema::REASONING_FIELDS;
 use constrain::{Constraint, Grammar};
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
@@ -41,7 +41,7 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     let schema = Schema::read(&args.schema)?;
     let grammar = schema.compile()?;
     let verifier = Verifier::new(&schema.source)?;
-    let messages = prompt::messages(args, &schema.source)?;
+    let messages = prompt::messages(args, &schema)?;
     let (settings, max_tokens) = settings(&args.sampling)?;
     if args.sampling.seed.is_none() && !settings.is_greedy() && !verbosity.quiet {
         input::say(&format!("seed {}", settings.seed));
@@ -149,12 +149,8 @@ impl Job<'_> {
         }
         let text = outcome.text();
         let options = &self.schema.options;
-        let is_reasoning = |name: &str| match &options.reasoning_field {
-            Some(field) => name == field,
-            None if options.add_reasoning => name == REASONING_FIELDS[0],
-            None => REASONING_FIELDS.contains(&name),
-        };
-        let stripped = reasoning::strip(&text, is_reasoning, options.whitespace);
+        let stripped =
+            reasoning::strip(&text, |name| is_reasoning(name, options), options.whitespace);
         match (self.verifier.verify(&text), &stripped) {
             (Ok(_), _) => {}
             // The schema does not know the field that was added to it.

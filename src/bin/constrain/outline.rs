@@ -13,13 +13,16 @@
 //! ```text
 //! {
 //!   "level": "info" | "error",
-//!   "tags"?: [string (up to 9 characters)] (up to 3)
+//!   "tags"?: [string] (up to 3)
 //! }
 //! ```
 //!
 //! The outline is a hint and nothing more: what may be generated is decided by the constraint. So
-//! it may leave things out, and does, where they are deep, long or rare.
+//! it may leave things out, and does, where they are deep, long or rare. Lengths and patterns of
+//! strings are left out because small models imitate their characters; the reasoning comes first,
+//! as it will in the document.
 
+use constrain::schema::{Options, REASONING_FIELDS};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -31,14 +34,24 @@ const BYTES_MAX: usize = 6000;
 const VALUES_MAX: usize = 40;
 
 /// The outline of a schema.
-pub fn outline(schema: &Value) -> String {
-    let mut outline = Outline { root: schema, out: String::new() };
+pub fn outline(schema: &Value, options: &Options) -> String {
+    let mut outline = Outline { root: schema, options, out: String::new() };
     outline.schema(schema, 0);
     outline.out
 }
 
+/// Whether a property is the one in which the model reasons.
+pub fn is_reasoning(name: &str, options: &Options) -> bool {
+    match &options.reasoning_field {
+        Some(field) => name == field,
+        None if options.add_reasoning => name == REASONING_FIELDS[0],
+        None => REASONING_FIELDS.contains(&name),
+    }
+}
+
 struct Outline<'a> {
     root: &'a Value,
+    options: &'a Options,
     out: String,
 }
 
@@ -89,10 +102,12 @@ impl Outline<'_> {
     fn typed(&mut self, name: &str, schema: &Map<String, Value>, depth: usize) {
         match name {
             "array" => self.array(schema, depth),
-            "string" => self.string(schema),
+            "string" => {
+                self.push(schema.get("format").and_then(Value::as_str).unwrap_or("string"));
+            }
             "number" | "integer" => {
                 self.push(name);
-                self.range(schema, "minimum", "maximum", "");
+                self.range(schema, "minimum", "maximum");
             }
             name => self.push(name),
         }
@@ -110,14 +125,25 @@ impl Outline<'_> {
             return self.push("object");
         };
         let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |name: &str| {
+            required.is_some_and(|names| names.iter().any(|other| other.as_str() == Some(name)))
+        };
+        let (mut members, others): (Vec<_>, Vec<_>) = properties
+            .iter()
+            .map(|(name, value)| (name.as_str(), value, is_required(name)))
+            .partition(|(name, ..)| is_reasoning(name, self.options));
+        let added = serde_json::json!({"type": "string"});
+        if depth == 0 && self.options.add_reasoning && members.is_empty() {
+            let name = self.options.reasoning_field.as_deref().unwrap_or(REASONING_FIELDS[0]);
+            members.push((name, &added, true));
+        }
+        members.extend(others);
         let indent = "  ".repeat(depth + 1);
         self.push("{");
-        for (i, (name, value)) in properties.iter().enumerate() {
-            let is_required =
-                required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)));
+        for (i, (name, value, is_required)) in members.into_iter().enumerate() {
             self.push(if i == 0 { "\n" } else { ",\n" });
             self.push(&indent);
-            self.push(&Value::from(name.as_str()).to_string());
+            self.push(&Value::from(name).to_string());
             self.push(if is_required { ": " } else { "?: " });
             self.schema(value, depth + 1);
             self.description(value);
@@ -138,24 +164,16 @@ impl Outline<'_> {
             self.schema(items, depth + 1);
         }
         self.push("]");
-        self.range(schema, "minItems", "maxItems", "");
+        self.range(schema, "minItems", "maxItems");
     }
 
-    fn string(&mut self, schema: &Map<String, Value>) {
-        self.push(schema.get("format").and_then(Value::as_str).unwrap_or("string"));
-        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
-            let _ = write!(self.out, " like /{pattern}/");
-        }
-        self.range(schema, "minLength", "maxLength", " characters");
-    }
-
-    fn range(&mut self, schema: &Map<String, Value>, min: &str, max: &str, unit: &str) {
+    fn range(&mut self, schema: &Map<String, Value>, min: &str, max: &str) {
         let bound = |name| schema.get(name).filter(|bound| bound.is_number());
         let text = match (bound(min), bound(max)) {
-            (Some(min), Some(max)) if min == max => format!(" ({min}{unit})"),
-            (Some(min), Some(max)) => format!(" ({min} to {max}{unit})"),
-            (Some(min), None) => format!(" (at least {min}{unit})"),
-            (None, Some(max)) => format!(" (up to {max}{unit})"),
+            (Some(min), Some(max)) if min == max => format!(" ({min})"),
+            (Some(min), Some(max)) => format!(" ({min} to {max})"),
+            (Some(min), None) => format!(" (at least {min})"),
+            (None, Some(max)) => format!(" (up to {max})"),
             (None, None) => return,
         };
         self.push(&text);
@@ -184,8 +202,8 @@ mod tests {
         let schema = json!({"type": "object", "required": ["level"], "properties": {
             "level": {"enum": ["info", "error"]},
             "tags": {"type": "array", "items": {"type": "string", "maxLength": 9}, "maxItems": 3}}});
-        let expected = "{\n  \"level\": \"info\" | \"error\",\n  \"tags\"?: [string (up to 9 characters)] (up to 3)\n}";
-        assert_eq!(outline(&schema), expected);
+        let expected = "{\n  \"level\": \"info\" | \"error\",\n  \"tags\"?: [string] (up to 3)\n}";
+        assert_eq!(outline(&schema, &Options::default()), expected);
     }
 
     #[test]
@@ -197,17 +215,29 @@ mod tests {
             "at": {"type": "array", "prefixItems": [{"type": "number", "minimum": 0}, true]}},
             "required": ["due", "size", "id", "at"],
             "$defs": {"size": {"type": ["integer", "null"]}}});
-        let expected = "{\n  \"due\": date | null,\n  \"size\": integer | null /* in mm */,\n  \"id\": string like /^K[0-9]$/,\n  \"at\": [number (at least 0), any value]\n}";
-        assert_eq!(outline(&schema), expected);
+        let expected = "{\n  \"due\": date | null,\n  \"size\": integer | null /* in mm */,\n  \"id\": string,\n  \"at\": [number (at least 0), any value]\n}";
+        assert_eq!(outline(&schema, &Options::default()), expected);
+    }
+
+    #[test]
+    fn the_reasoning_comes_first() {
+        let schema = json!({"properties": {"a": true, "rationale": {"type": "string"}}});
+        let expected = "{\n  \"rationale\"?: string,\n  \"a\"?: any value\n}";
+        assert_eq!(outline(&schema, &Options::default()), expected);
+        let schema = json!({"properties": {"a": true}});
+        let options = Options { add_reasoning: true, ..Options::default() };
+        let expected = "{\n  \"reasoning\": string,\n  \"a\"?: any value\n}";
+        assert_eq!(outline(&schema, &options), expected);
     }
 
     #[test]
     fn recursion_and_size_are_bounded() {
         let recursive = json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}});
-        let text = outline(&recursive);
+        let text = outline(&recursive, &Options::default());
         assert!(text.contains("..."), "{text}");
         assert!(text.len() < 2 * BYTES_MAX, "{}", text.len());
-        assert_eq!(outline(&json!({"$ref": "#"})), "...");
-        assert_eq!(outline(&json!({"$ref": "http://elsewhere.example/"})), "any value");
+        let of = |schema| outline(&schema, &Options::default());
+        assert_eq!(of(json!({"$ref": "#"})), "...");
+        assert_eq!(of(json!({"$ref": "http://elsewhere.example/"})), "any value");
     }
 }

@@ -1,9 +1,12 @@
-//! What the model is told: the prompt, the document, and what is wanted, as chat messages.
+//! What the model is told: what is wanted, the prompt and the document, as chat messages.
+//!
+//! The form comes first and the prompt behind it: small models answer what they read last.
 
 use crate::args::{GenerateArgs, SchemaInPrompt};
+use crate::compile::Schema;
 use crate::input;
 use crate::outline::outline;
-use crate::report::{Failure, Source};
+use crate::report::Failure;
 use constrain::model::{Message, Role};
 use serde_json::Value;
 use std::path::Path;
@@ -12,8 +15,8 @@ use std::path::Path;
 const ABOUT_DOCUMENT: &str = "Extract the data from this document.";
 
 /// The conversation of one request.
-pub fn messages(args: &GenerateArgs, schema: &Source) -> Result<Vec<Message>, Failure> {
-    let mut parts = Vec::new();
+pub fn messages(args: &GenerateArgs, schema: &Schema) -> Result<Vec<Message>, Failure> {
+    let mut parts: Vec<String> = wanted(args, schema)?.into_iter().collect();
     let (prompt, document) = inputs(args)?;
     match (&prompt, &document) {
         (None, None) => {
@@ -27,7 +30,6 @@ pub fn messages(args: &GenerateArgs, schema: &Source) -> Result<Vec<Message>, Fa
     if let Some(document) = document {
         parts.push(format!("Document:\n{}", document.trim_end()));
     }
-    parts.extend(wanted(args, schema)?);
     let mut messages = Vec::new();
     if let Some(system) = &args.system {
         messages.push(Message::new(Role::System, system));
@@ -55,15 +57,15 @@ fn inputs(args: &GenerateArgs) -> Result<(Option<String>, Option<String>), Failu
     Ok((prompt, document.map(|document| document.text)))
 }
 
-fn wanted(args: &GenerateArgs, schema: &Source) -> Result<Option<String>, Failure> {
+fn wanted(args: &GenerateArgs, schema: &Schema) -> Result<Option<String>, Failure> {
     let value: Value = match args.schema_in_prompt {
         SchemaInPrompt::Off => return Ok(None),
         // The text was compiled as a schema before, so it is JSON.
-        _ => serde_json::from_str(&schema.text)
+        _ => serde_json::from_str(&schema.source.text)
             .map_err(|error| Failure::new(format!("the schema is not JSON: {error}")))?,
     };
     Ok(Some(match args.schema_in_prompt {
         SchemaInPrompt::Json => format!("Answer with JSON that satisfies this schema:\n{value}"),
-        _ => format!("Answer with JSON of this form:\n{}", outline(&value)),
+        _ => format!("Answer with JSON of this form:\n{}", outline(&value, &schema.options)),
     }))
 }
