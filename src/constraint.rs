@@ -113,11 +113,11 @@ impl Constraint {
     pub fn stats(&self) -> Stats {
         let universe = Universe::of(self.vocabulary());
         Stats {
-            states: self.program().states().len(),
-            tables: self.tables().len(),
+            states: self.program().states().count(),
+            tables: self.tables().count(),
             table_bytes: self.tables().bytes(),
-            shared_states: universe.states.len(),
-            shared_tables: universe.tables.len(),
+            shared_states: universe.states.count(),
+            shared_tables: universe.tables.count(),
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 #[derive(Clone)]
 pub(crate) enum Guard {
     /// What the constraint allows.
-    Constrained(Matcher),
+    Constrained(Box<Matcher>),
     /// Every id that is a token: padding has logits too, which mean nothing.
     Free(Vec<u32>),
 }
@@ -21,7 +21,7 @@ pub(crate) enum Guard {
 impl Guard {
     pub fn new(request: &Request, vocabulary: &Vocabulary) -> Self {
         if let Some(constraint) = &request.constraint {
-            return Guard::Constrained(constraint.matcher());
+            return Guard::Constrained(Box::new(constraint.matcher()));
         }
         let mut words = vec![0; vocabulary.len().div_ceil(32)];
         for id in 0..vocabulary.len() {

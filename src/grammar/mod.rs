@@ -32,7 +32,16 @@ pub enum Node {
     /// Any one of them.
     Alt(Vec<NodeId>),
     /// `min` to `max` times `item`, with `separator` between.
-    Repeat { item: NodeId, separator: Option<NodeId>, min: u64, max: Option<u64> },
+    Repeat {
+        /// What is repeated.
+        item: NodeId,
+        /// What stands between two of them.
+        separator: Option<NodeId>,
+        /// Least number of items.
+        min: u64,
+        /// Greatest number of items.
+        max: Option<u64>,
+    },
     /// The same as another node: the way to write recursion. Reserved with
     /// [`Grammar::reserve`], filled with [`Grammar::define`].
     Rule(NodeId),

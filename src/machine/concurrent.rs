@@ -65,7 +65,7 @@ impl<T> Arena<T> {
     }
 
     /// Number of values.
-    pub fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.len.load(Ordering::Acquire)
     }
 }

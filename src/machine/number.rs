@@ -14,7 +14,7 @@
 //! * With an exponent and one digit (not 0) before the point: `1.5e3`, `2E-01`.
 //! * If neither bounds nor multiples are declared (being an integer or not does not count), every mantissa may
 //!   have an exponent: `1200e-2`, `0e5`.
-//! * Where the set says `whole`, neither a point nor an exponent (an integer needs none).
+//! * Where the set says `whole`, neither a point nor an exponent nor `-0` (an integer needs none).
 //! * At most `max_digits` digits in all, the exponent's included. Declared bounds may need more; then the
 //!   limit is raised so that they can be written.
 //! * An end without a bound ends where the nearest f64 would be infinite.
@@ -152,6 +152,10 @@ impl NumberMachine {
     }
 
     fn first(&self, negative: bool, digit: u8) -> Option<State> {
+        if self.whole && negative && digit == 0 {
+            // Parsers read `-0` as a floating-point number.
+            return None;
+        }
         let side = self.values.sides[usize::from(negative)].as_ref()?;
         let left = self.values.max_digits - 1;
         let mantissa = Mantissa::first(&self.values, side, digit, left).filter(|_| !self.whole);

@@ -42,8 +42,11 @@ pub struct ObjectTable {
     classed: bool,
     /// Direct consequences of each key: keys that must be there too.
     needs: HashMap<u32, Vec<u32>>,
-    memo: Mutex<HashMap<(Seen, Option<u8>), Arc<Choice>>>,
+    memo: Mutex<Memo>,
 }
+
+/// Choices by the keys seen and, near its limit, the depth.
+type Memo = HashMap<(Seen, Option<u8>), Arc<Choice>>;
 
 /// Most entries of one object's memo; beyond it choices are computed anew.
 const MEMO: usize = 4_096;

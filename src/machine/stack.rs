@@ -47,24 +47,82 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// Go on with part `next` of a sequence.
-    Seq { node: NodeId, next: u32 },
+    Seq {
+        /// The node.
+        node: NodeId,
+        /// The part to start next.
+        next: u32,
+    },
     /// `count` items of a repetition are complete.
-    Repeat { node: NodeId, count: u64 },
+    Repeat {
+        /// The node.
+        node: NodeId,
+        /// How many there are then.
+        count: u64,
+    },
     /// A separator is complete: one more item, then `count` of them.
-    Separated { node: NodeId, count: u64 },
+    Separated {
+        /// The node.
+        node: NodeId,
+        /// How many there are then.
+        count: u64,
+    },
     /// Go on with a node.
     Enter(NodeId),
     /// An array with `count` items, of which so many count for each `contains`.
     /// With `unique` items, the values it has.
-    Array { node: NodeId, phase: Phase, count: u64, contains: Tally, seen: SeenId },
+    Array {
+        /// The node.
+        node: NodeId,
+        /// How far it is.
+        phase: Phase,
+        /// How many there are then.
+        count: u64,
+        /// How many count for each `contains`.
+        contains: Tally,
+        /// The keys or values so far.
+        seen: SeenId,
+    },
     /// An item of an array with unique items is complete; it started at this offset.
-    UniqueItem { node: NodeId, count: u64, contains: Tally, seen: SeenId, start: u32 },
+    UniqueItem {
+        /// The node.
+        node: NodeId,
+        /// How many there are then.
+        count: u64,
+        /// How many count for each `contains`.
+        contains: Tally,
+        /// The keys or values so far.
+        seen: SeenId,
+        /// Where it started in the output.
+        start: u32,
+    },
     /// An object with the keys it has.
-    Object { node: NodeId, phase: Phase, seen: SeenId },
+    Object {
+        /// The node.
+        node: NodeId,
+        /// How far it is.
+        phase: Phase,
+        /// The keys or values so far.
+        seen: SeenId,
+    },
     /// A declared key is complete.
-    Key { node: NodeId, seen: SeenId },
+    Key {
+        /// The node.
+        node: NodeId,
+        /// The keys or values so far.
+        seen: SeenId,
+    },
     /// An undeclared key of a class is complete; it started at this offset of the output.
-    OtherKey { node: NodeId, class: u32, seen: SeenId, start: u32 },
+    OtherKey {
+        /// The node.
+        node: NodeId,
+        /// Index of the class.
+        class: u32,
+        /// The keys or values so far.
+        seen: SeenId,
+        /// Where it started in the output.
+        start: u32,
+    },
 }
 
 /// Up to four saturating counters.
@@ -237,11 +295,6 @@ impl Stacks {
     /// The set of keys behind an id.
     pub fn keys(&self, id: SeenId) -> &Seen {
         &self.seens[id.0 as usize]
-    }
-
-    /// Number of nodes and sets of keys.
-    pub fn len(&self) -> usize {
-        self.nodes.len() + self.sets.len() + self.seens.len()
     }
 }
 

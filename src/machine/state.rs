@@ -43,22 +43,67 @@ pub enum Content {
     /// Between two code points.
     Between(Spelling, ExprId),
     /// Inside UTF-8: code points `base..base + 64^left`, from which `expr` decides.
-    Utf8 { spelling: Spelling, expr: ExprId, base: u32, left: u8 },
+    Utf8 {
+        /// How code points are spelled.
+        spelling: Spelling,
+        /// What may follow, from this code point on.
+        expr: ExprId,
+        /// The first code point that can still be spelled, if `left` bytes were any.
+        base: u32,
+        /// Bytes or digits left of the code point.
+        left: u8,
+    },
     /// Inside UTF-8, `left` continuation bytes before `target`, whatever they are.
-    Utf8To { spelling: Spelling, target: ExprId, left: u8 },
+    Utf8To {
+        /// How code points are spelled.
+        spelling: Spelling,
+        /// What may follow after this code point.
+        target: ExprId,
+        /// Bytes or digits left of the code point.
+        left: u8,
+    },
     /// After `\`.
     Escape(ExprId),
     /// After `\u` and `digits` hexadecimal digits with this value; after a high surrogate
     /// `high` is its 10 bits.
-    Hex { expr: ExprId, high: Option<u16>, value: u16, digits: u8 },
+    Hex {
+        /// What may follow, from this code point on.
+        expr: ExprId,
+        /// The 10 bits of the high surrogate.
+        high: Option<u16>,
+        /// The digits so far.
+        value: u16,
+        /// How many digits.
+        digits: u8,
+    },
     /// After `\u` and some digits, `left` digits before `target`, whatever they are.
-    HexTo { target: ExprId, left: u8 },
+    HexTo {
+        /// What may follow after this code point.
+        target: ExprId,
+        /// Bytes or digits left of the code point.
+        left: u8,
+    },
     /// After the escape of a high surrogate: `\` must follow.
-    High { expr: ExprId, high: u16 },
+    High {
+        /// What may follow, from this code point on.
+        expr: ExprId,
+        /// The 10 bits of the high surrogate.
+        high: u16,
+    },
     /// After the escape of a high surrogate and `\`: `u` must follow.
-    HighEscape { expr: ExprId, high: u16 },
+    HighEscape {
+        /// What may follow, from this code point on.
+        expr: ExprId,
+        /// The 10 bits of the high surrogate.
+        high: u16,
+    },
     /// Inside a number.
-    Number { machine: u32, state: NumberState },
+    Number {
+        /// Index of its automaton in the [`Alphabet`].
+        machine: u32,
+        /// The state of that automaton.
+        state: NumberState,
+    },
     /// A special token must follow.
     Special(u32),
 }
@@ -66,7 +111,9 @@ pub enum Content {
 /// What stepping needs besides the state: the expressions and the number automata.
 #[derive(Debug, Default)]
 pub struct Alphabet {
+    /// The expressions of the states.
     pub exprs: Exprs,
+    /// The automata of numbers.
     pub numbers: Vec<NumberMachine>,
 }
 
@@ -128,7 +175,7 @@ impl ByteSet {
     }
 
     /// Number of bytes.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 }

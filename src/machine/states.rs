@@ -136,7 +136,7 @@ const FEW: usize = 8;
 
 impl Row {
     fn new(bytes: ByteSet) -> Self {
-        let next = if bytes.len() <= FEW {
+        let next = if bytes.count() <= FEW {
             Next::Few(bytes.iter().map(|byte| (byte, AtomicU32::new(0))).collect())
         } else {
             Next::Many(Box::new([const { AtomicU32::new(0) }; 256]))
@@ -292,8 +292,8 @@ impl States {
     }
 
     /// Number of states of this level.
-    pub fn len(&self) -> u32 {
-        self.arena.len()
+    pub fn count(&self) -> u32 {
+        self.arena.count()
     }
 
     /// One more than the longest token has bytes.
@@ -389,8 +389,9 @@ impl States {
     /// to a few states. What is left is filled when it is asked for.
     fn fill(&self, cold: &mut Cold, cells: &[AtomicU32; 256], spelling: Spelling, expr: ExprId) {
         let mut fuel = Fuel::new(STEP_FUEL);
-        let Ok(runs) = cold.alphabet.exprs.transitions(expr, &mut fuel) else { return };
-        for run in runs.to_vec() {
+        let runs = cold.alphabet.exprs.transitions(expr, &mut fuel).map(<[_]>::to_vec);
+        let Ok(runs) = runs else { return };
+        for run in runs {
             let mut known = [None; 4];
             for (byte, left) in state::whole_leads(&run, spelling) {
                 let cell = &cells[usize::from(byte)];

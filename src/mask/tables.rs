@@ -109,13 +109,13 @@ impl Tables {
     }
 
     /// Number of tables of this level.
-    pub fn len(&self) -> u32 {
-        self.tables.len()
+    pub fn count(&self) -> u32 {
+        self.tables.count()
     }
 
     /// Bytes of the token sets of this level.
     pub fn bytes(&self) -> usize {
-        (0..self.tables.len())
+        (0..self.tables.count())
             .filter_map(|i| self.tables.get(i))
             .map(|table| table.inside.bytes() + table.exits.len() * 8 + 64)
             .sum()

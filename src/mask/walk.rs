@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
     fn visit_node(&mut self, node: u32, state: StateId) {
         let (bytes, ids) = self.trie.children(node);
         let live = self.states.bytes(state);
-        if live.len() < bytes.len() {
+        if live.count() < bytes.len() {
             for byte in live.iter() {
                 if let Some(child) = self.trie.child(node, byte) {
                     self.arrive(child, self.states.step(state, byte));

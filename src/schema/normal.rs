@@ -487,6 +487,7 @@ impl<'o> Compiler<'o> {
     }
 
     /// What is in the union of `shapes` and not in `cut`.
+    #[allow(clippy::type_complexity, reason = "three operations that only this function takes")]
     fn subtract<T: PartialEq>(
         &mut self,
         shapes: Vec<Rc<T>>,

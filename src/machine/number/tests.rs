@@ -54,7 +54,7 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
         |(bound, exclusive): &(Decimal, bool)| value > *bound || value == *bound && !exclusive;
     let below =
         |(bound, exclusive): &(Decimal, bool)| value < *bound || value == *bound && !exclusive;
-    if spec.whole && text.contains(['.', 'e', 'E']) {
+    if spec.whole && (text == "-0" || text.contains(['.', 'e', 'E'])) {
         return false;
     }
     // The tests have no declared bounds beyond f64, except where both are declared.
