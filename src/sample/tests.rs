@@ -55,7 +55,7 @@ fn row(seed: u64, len: usize) -> Vec<f32> {
                 (0..4).map(|b| (hash >> (b * 16) & 0xffff) as f32 / 65536.0).sum::<f32>() - 2.0;
             match seed % 4 {
                 0 => bell * 8.0,
-                1 => bell + if hash % 97 == 0 { 12.0 } else { 0.0 },
+                1 => bell + if hash.is_multiple_of(97) { 12.0 } else { 0.0 },
                 2 => bell / 10.0,
                 _ => (bell * 3.0).round(),
             }
@@ -149,7 +149,7 @@ fn keep_sets_equal_a_naive_sort_on_10_000_rows() -> Result<()> {
         let len = 1 + (mix(seed) % if seed % 50 == 0 { 3000 } else { 150 }) as usize;
         let logits = row(seed, len);
         let ids: Vec<TokenId> = (0..len as TokenId)
-            .filter(|&id| id == 0 || mix(seed ^ u64::from(id)) % 3 > 0)
+            .filter(|&id| id == 0 || !mix(seed ^ u64::from(id)).is_multiple_of(3))
             .collect();
         let pick = |salt: u64, choices: &[f64]| {
             choices[(mix(seed + salt) % choices.len() as u64) as usize]
