@@ -1,0 +1,320 @@
+//! What all syntaxes are read into: rules, and the items that their bodies are made of.
+//!
+//! Items live in an arena and are shared freely; an item's children are older than itself. The
+//! constructors drop what says nothing: `()` in a sequence, alternatives that match nothing.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::scan::At;
+use super::{check, fold, left, lower, nonempty};
+use crate::error::{Error, Kind, Result, quote};
+use crate::expr::{ExprId, View};
+use crate::grammar::{Grammar, NodeId, SpecialSpec};
+use crate::limits::{Fuel, Limits};
+
+/// Index of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ItemId(u32);
+
+impl ItemId {
+    /// Nothing matches.
+    pub const NEVER: ItemId = ItemId(0);
+    /// The empty string.
+    pub const EMPTY: ItemId = ItemId(1);
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Index of a rule.
+pub(super) type RuleId = usize;
+
+/// Operations on sets of strings: their operands must be free of recursion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Set {
+    /// All of the operands.
+    And,
+    /// The first without the second.
+    Except,
+    /// Everything but the one operand.
+    Not,
+}
+
+/// A piece of a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Item {
+    Text(ExprId),
+    Special(SpecialSpec),
+    /// A piece that is made already (JSON by a schema); never empty.
+    Node(NodeId),
+    Rule(RuleId),
+    Seq(Vec<ItemId>),
+    Alt(Vec<ItemId>),
+    Repeat(ItemId, u64, Option<u64>),
+    Set(Set, Vec<ItemId>, At),
+}
+
+/// A rule.
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub name: String,
+    /// Where it is defined, or mentioned first if it is not.
+    pub at: At,
+    pub body: Option<ItemId>,
+}
+
+/// A grammar while it is read and transformed.
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub grammar: Grammar,
+    pub fuel: Fuel,
+    pub rules: Vec<Rule>,
+    pub start: ItemId,
+    items: Vec<Item>,
+    names: HashMap<String, RuleId>,
+    texts: HashMap<ExprId, ItemId>,
+    mentions: BTreeMap<RuleId, ItemId>,
+}
+
+impl Rules {
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            grammar: Grammar::new(limits.clone()),
+            fuel: Fuel::new(limits.fuel),
+            rules: Vec::new(),
+            start: ItemId::NEVER,
+            items: vec![Item::Alt(Vec::new()), Item::Seq(Vec::new())],
+            names: HashMap::new(),
+            texts: HashMap::from_iter([
+                (ExprId::NEVER, ItemId::NEVER),
+                (ExprId::EPSILON, ItemId::EMPTY),
+            ]),
+            mentions: BTreeMap::new(),
+        }
+    }
+
+    /// The rules as a grammar that the machine can run.
+    pub fn finish(mut self) -> Result<Grammar> {
+        check::defined(&mut self)?;
+        fold::fold(&mut self)?;
+        check::productive(&mut self)?;
+        nonempty::remove(&mut self)?;
+        left::remove(&mut self)?;
+        fold::fold(&mut self)?;
+        lower::lower(self)
+    }
+
+    // Names
+
+    /// The rule with this name, mentioned at `at`.
+    pub fn named(&mut self, name: &str, at: At) -> RuleId {
+        if let Some(&rule) = self.names.get(name) {
+            return rule;
+        }
+        let rule = self.anonymous(name, at);
+        self.names.insert(name.to_owned(), rule);
+        rule
+    }
+
+    /// The rule with this name, if it was mentioned.
+    pub fn find(&self, name: &str) -> Option<RuleId> {
+        self.names.get(name).copied()
+    }
+
+    /// A rule that no name leads to.
+    pub fn anonymous(&mut self, name: &str, at: At) -> RuleId {
+        self.rules.push(Rule { name: name.to_owned(), at, body: None });
+        self.rules.len() - 1
+    }
+
+    /// Gives a rule its body; once.
+    pub fn define(&mut self, rule: RuleId, at: At, body: ItemId) -> Result<()> {
+        let known = &mut self.rules[rule];
+        if known.body.is_some() {
+            let first = known.at.line;
+            let message = format!("the rule {} is defined twice", quote(&known.name));
+            return Err(at.bad(message).help(format!("the first definition is in line {first}")));
+        }
+        known.at = at;
+        known.body = Some(body);
+        Ok(())
+    }
+
+    /// The body of a rule; nothing matches one that has none.
+    pub fn body(&self, rule: RuleId) -> ItemId {
+        self.rules.get(rule).and_then(|rule| rule.body).unwrap_or(ItemId::NEVER)
+    }
+
+    // Items
+
+    pub fn item(&self, id: ItemId) -> &Item {
+        &self.items[id.index()]
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Replaces an item by one with the same meaning (whose children are older, too).
+    pub fn replace(&mut self, id: ItemId, item: Item) {
+        self.items[id.index()] = item;
+    }
+
+    fn add(&mut self, item: Item) -> ItemId {
+        self.items.push(item);
+        ItemId(self.items.len() as u32 - 1)
+    }
+
+    /// Fails if there are more items than the limits allow, and pays for `work` units.
+    pub fn pay(&mut self, work: usize) -> Result<()> {
+        let limit = self.grammar.limits.nodes;
+        // Most items are no node in the end: they are folded into expressions.
+        if self.items.len() > limit.saturating_mul(4) {
+            let kind = Kind::TooComplex { what: "nodes", limit: limit as u64 };
+            let message = format!("the grammar needs more than {limit} nodes");
+            return Err(Error::new(kind, message).help("simplify it, or raise Limits::nodes"));
+        }
+        self.fuel.spend(work as u64)
+    }
+
+    pub fn text(&mut self, expr: ExprId) -> ItemId {
+        if let Some(&known) = self.texts.get(&expr) {
+            return known;
+        }
+        let item = self.add(Item::Text(expr));
+        self.texts.insert(expr, item);
+        item
+    }
+
+    pub fn literal(&mut self, text: &str) -> ItemId {
+        let expr = if text.is_empty() { ExprId::EPSILON } else { self.grammar.exprs.literal(text) };
+        self.text(expr)
+    }
+
+    /// One character out of `ranges`, or out of all others.
+    pub fn class(&mut self, ranges: &[(char, char)], negated: bool) -> ItemId {
+        let exprs = &mut self.grammar.exprs;
+        let mut expr = exprs.class(ranges);
+        if negated {
+            let not = exprs.not(expr);
+            expr = exprs.and(&[not, ExprId::ANY_CHAR]);
+        }
+        self.text(expr)
+    }
+
+    pub fn special(&mut self, spec: SpecialSpec) -> ItemId {
+        self.add(Item::Special(spec))
+    }
+
+    pub fn mention(&mut self, rule: RuleId) -> ItemId {
+        if let Some(&known) = self.mentions.get(&rule) {
+            return known;
+        }
+        let item = self.add(Item::Rule(rule));
+        self.mentions.insert(rule, item);
+        item
+    }
+
+    pub fn set(&mut self, set: Set, operands: Vec<ItemId>, at: At) -> ItemId {
+        self.add(Item::Set(set, operands, at))
+    }
+
+    pub fn seq(&mut self, mut parts: Vec<ItemId>) -> ItemId {
+        if parts.contains(&ItemId::NEVER) {
+            return ItemId::NEVER;
+        }
+        parts.retain(|&part| part != ItemId::EMPTY);
+        match *parts {
+            [] => ItemId::EMPTY,
+            [only] => only,
+            _ => self.add(Item::Seq(parts)),
+        }
+    }
+
+    pub fn alt(&mut self, mut parts: Vec<ItemId>) -> ItemId {
+        let mut seen = hashbrown::HashSet::new();
+        parts.retain(|&part| part != ItemId::NEVER && seen.insert(part));
+        match *parts {
+            [] => ItemId::NEVER,
+            [only] => only,
+            _ => self.add(Item::Alt(parts)),
+        }
+    }
+
+    pub fn repeat(&mut self, item: ItemId, min: u64, max: Option<u64>) -> ItemId {
+        match (item, min, max) {
+            (_, min, Some(max)) if max < min => ItemId::NEVER,
+            (ItemId::EMPTY, ..) | (_, _, Some(0)) | (ItemId::NEVER, 0, _) => ItemId::EMPTY,
+            (ItemId::NEVER, ..) => ItemId::NEVER,
+            (item, 1, Some(1)) => item,
+            _ => self.add(Item::Repeat(item, min, max)),
+        }
+    }
+
+    pub fn optional(&mut self, item: ItemId) -> ItemId {
+        self.repeat(item, 0, Some(1))
+    }
+
+    /// The items that an item is made of (not those of the rules that it mentions).
+    pub fn children(&self, id: ItemId) -> &[ItemId] {
+        match self.item(id) {
+            Item::Seq(parts) | Item::Alt(parts) | Item::Set(_, parts, _) => parts,
+            Item::Repeat(item, ..) => std::slice::from_ref(item),
+            Item::Text(_) | Item::Special(_) | Item::Node(_) | Item::Rule(_) => &[],
+        }
+    }
+
+    /// The items that `roots` are made of, children first, without those for which `done` holds.
+    pub fn below(
+        &mut self,
+        roots: &[ItemId],
+        done: impl Fn(ItemId) -> bool,
+    ) -> Result<Vec<ItemId>> {
+        let mut found = hashbrown::HashSet::new();
+        let mut work = roots.to_vec();
+        while let Some(id) = work.pop() {
+            if done(id) || !found.insert(id) {
+                continue;
+            }
+            let children = self.children(id);
+            let count = children.len();
+            work.extend_from_slice(children);
+            self.fuel.spend(1 + count as u64)?;
+        }
+        let mut sorted: Vec<ItemId> = found.into_iter().collect();
+        sorted.sort_unstable();
+        Ok(sorted)
+    }
+
+    /// The rules that the body of each rule mentions.
+    pub fn mentioned(&mut self) -> Result<Vec<Vec<RuleId>>> {
+        let mut edges = Vec::with_capacity(self.rules.len());
+        for rule in 0..self.rules.len() {
+            let body = self.body(rule);
+            edges.push(self.mentioned_in(body)?);
+        }
+        Ok(edges)
+    }
+
+    /// The rules that an item mentions.
+    pub fn mentioned_in(&mut self, item: ItemId) -> Result<Vec<RuleId>> {
+        let below = self.below(&[item], |_| false)?;
+        let rule = |id: ItemId| match self.item(id) {
+            Item::Rule(rule) => Some(*rule),
+            _ => None,
+        };
+        Ok(below.into_iter().filter_map(rule).collect())
+    }
+
+    /// The literal behind a text item.
+    pub fn literal_of(&self, expr: ExprId) -> Option<&str> {
+        match self.grammar.exprs.view(expr) {
+            View::Literal { id, offset: 0 } => Some(self.grammar.exprs.literal_text(id)),
+            _ => None,
+        }
+    }
+}
