@@ -20,11 +20,7 @@ pub(super) fn defined(rules: &mut Rules) -> Result<()> {
     if rules.start != ItemId::NEVER {
         return Ok(());
     }
-    let first = (0..rules.rules.len()).min_by_key(|&rule| {
-        let at = rules.rules[rule].at;
-        (at.line, at.column)
-    });
-    match rules.find("root").or_else(|| rules.find("start")).or(first) {
+    match rules.first() {
         Some(start) => rules.start = rules.mention(start),
         None => {
             let error = Error::new(Kind::BadGrammar, "a grammar without a rule");
@@ -40,7 +36,7 @@ pub(super) fn productive(rules: &mut Rules) -> Result<()> {
     let reached = reached(rules, &edges)?;
     let productive = least(rules, &edges, |rules, id, known, rule| match rules.item(id) {
         Item::Text(expr) => *expr != ExprId::NEVER,
-        Item::Special(_) | Item::Node(_) => true,
+        Item::Special(_) => true,
         Item::Rule(other) => rule[*other],
         Item::Seq(parts) | Item::Set(_, parts, _) => parts.iter().all(|part| known[part.index()]),
         Item::Alt(parts) => parts.iter().any(|part| known[part.index()]),

@@ -37,8 +37,6 @@ struct Group {
     /// Which bracket, as the parser calls it.
     kind: &'static str,
     at: At,
-    /// Arguments that are done (of a template).
-    arguments: Vec<ItemId>,
     /// Alternatives that are done.
     alternatives: Vec<ItemId>,
     /// Parts of the intersection that are done.
@@ -52,7 +50,6 @@ impl Group {
         Self {
             kind,
             at,
-            arguments: Vec::new(),
             alternatives: Vec::new(),
             conjuncts: Vec::new(),
             sequence: Vec::new(),
@@ -61,11 +58,9 @@ impl Group {
     }
 }
 
-/// A closed group: its bracket, where it was opened, what is in it.
+/// A closed group: its bracket, and what is in it.
 pub(super) struct Closed {
     pub kind: &'static str,
-    pub at: At,
-    pub arguments: Vec<ItemId>,
     pub item: ItemId,
 }
 
@@ -141,22 +136,13 @@ impl Groups {
         Ok(())
     }
 
-    /// Ends an argument; another follows.
-    pub fn argument(&mut self, rules: &mut Rules) -> Result<()> {
-        self.alternative(rules)?;
-        let alternatives = std::mem::take(&mut self.top.alternatives);
-        let item = rules.alt(alternatives);
-        self.top.arguments.push(item);
-        Ok(())
-    }
-
     /// Closes the innermost group; `None` if no bracket is open.
     pub fn close(&mut self, rules: &mut Rules) -> Result<Option<Closed>> {
         let Some(below) = self.open.pop() else { return Ok(None) };
         self.alternative(rules)?;
         let group = std::mem::replace(&mut self.top, below);
         let item = rules.alt(group.alternatives);
-        Ok(Some(Closed { kind: group.kind, at: group.at, arguments: group.arguments, item }))
+        Ok(Some(Closed { kind: group.kind, item }))
     }
 
     /// The whole rule.

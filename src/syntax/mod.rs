@@ -46,6 +46,7 @@ mod fold;
 mod gbnf;
 mod groups;
 mod iso;
+mod lark;
 mod left;
 mod lower;
 mod nonempty;
@@ -148,11 +149,7 @@ pub fn compile(text: &str, syntax: Syntax, limits: &Limits) -> Result<Grammar> {
         Syntax::Gbnf => gbnf::parse(text, limits)?.finish(),
         Syntax::Ebnf => iso::parse(text, limits)?.finish(),
         Syntax::W3c => w3c::parse(text, limits)?.finish(),
-        syntax => {
-            let keyword = syntax.name().to_owned();
-            let message = format!("grammars in the syntax {keyword} cannot be read yet");
-            Err(Error::new(Kind::Unsupported { keyword }, message).help("write it as GBNF"))
-        }
+        Syntax::Lark => lark::parse(text, limits)?.finish(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::scan::At;
 use super::{check, fold, left, lower, nonempty};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::{ExprId, View};
-use crate::grammar::{Grammar, NodeId, SpecialSpec};
+use crate::grammar::{Grammar, SpecialSpec};
 use crate::limits::{Fuel, Limits};
 
 /// Index of an item.
@@ -48,8 +48,6 @@ pub(super) enum Set {
 pub(super) enum Item {
     Text(ExprId),
     Special(SpecialSpec),
-    /// A piece that is made already (JSON by a schema); never empty.
-    Node(NodeId),
     Rule(RuleId),
     Seq(Vec<ItemId>),
     Alt(Vec<ItemId>),
@@ -122,6 +120,16 @@ impl Rules {
     /// The rule with this name, if it was mentioned.
     pub fn find(&self, name: &str) -> Option<RuleId> {
         self.names.get(name).copied()
+    }
+
+    /// The rule `root`, else `start`, else the one that is defined first.
+    pub fn first(&self) -> Option<RuleId> {
+        let named = (0..self.rules.len()).filter(|&rule| !self.rules[rule].name.starts_with('%'));
+        let first = named.min_by_key(|&rule| {
+            let at = self.rules[rule].at;
+            (at.line, at.column)
+        });
+        self.find("root").or_else(|| self.find("start")).or(first)
     }
 
     /// A rule that no name leads to.
@@ -264,7 +272,7 @@ impl Rules {
         match self.item(id) {
             Item::Seq(parts) | Item::Alt(parts) | Item::Set(_, parts, _) => parts,
             Item::Repeat(item, ..) => std::slice::from_ref(item),
-            Item::Text(_) | Item::Special(_) | Item::Node(_) | Item::Rule(_) => &[],
+            Item::Text(_) | Item::Special(_) | Item::Rule(_) => &[],
         }
     }
 

@@ -15,6 +15,15 @@ impl At {
         Error::new(kind, message).at_line(self.line, self.column)
     }
 
+    /// The error of a regex that begins at this place.
+    pub fn in_regex(self, error: Error) -> Error {
+        let at = self.error(error.kind().clone(), format!("in this regex: {}", error.message()));
+        match error.remedy() {
+            Some(help) => at.help(help),
+            None => at,
+        }
+    }
+
     /// The grammar is wrong at this place.
     pub fn bad(self, message: impl Into<String>) -> Error {
         self.error(Kind::BadGrammar, message)

@@ -1,0 +1,440 @@
+//! The grammars of Lark.
+//!
+//! ```text
+//! start: "[" [INT ("," INT)*] "]"      // a rule: lower case
+//! WORD.2: /[a-z]+/i & ~"end"           // a terminal: upper case, here with a priority
+//! %import common (INT, WS)
+//! %ignore WS
+//! ```
+//!
+//! A statement ends with its line, but not inside brackets nor before a line that begins with `|`.
+//! Terminals are sets of strings and nothing more: no longest match, priorities mean nothing, and
+//! neither do aliases and the prefixes `?` and `!`, which shape trees. Ignored terminals may stand
+//! before and after every terminal that a rule mentions. Templates, `%json`, `%override`,
+//! `%extend` and `%declare` are refused.
+
+use super::anchored;
+use super::groups::{Groups, Mark};
+use super::rules::{ItemId, RuleId, Rules};
+use super::scan::{At, Cursor};
+use crate::error::{Kind, Result, quote};
+use crate::grammar::SpecialSpec;
+use crate::limits::Limits;
+use crate::regex::Flags;
+
+/// The terminals of `%import common`.
+const COMMON: [(&str, &str); 26] = [
+    ("DIGIT", r"[0-9]"),
+    ("HEXDIGIT", r"[0-9a-fA-F]"),
+    ("INT", r"[0-9]+"),
+    ("SIGNED_INT", r"[+-]?[0-9]+"),
+    ("DECIMAL", r"[0-9]+\.[0-9]*|\.[0-9]+"),
+    ("_EXP", r"[eE][+-]?[0-9]+"),
+    ("FLOAT", r"[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    (
+        "SIGNED_FLOAT",
+        r"[+-]?(?:[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+    ),
+    ("NUMBER", r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    ("SIGNED_NUMBER", r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    ("ESCAPED_STRING", r#""(?:[^"\\\n]|\\[^\n])*""#),
+    ("_STRING_INNER", r".*"),
+    ("LCASE_LETTER", r"[a-z]"),
+    ("UCASE_LETTER", r"[A-Z]"),
+    ("LETTER", r"[a-zA-Z]"),
+    ("WORD", r"[a-zA-Z]+"),
+    ("CNAME", r"[_a-zA-Z][_a-zA-Z0-9]*"),
+    ("WS_INLINE", r"[ \t]+"),
+    ("WS", r"[ \t\f\r\n]+"),
+    ("CR", r"\r"),
+    ("LF", r"\n"),
+    ("NEWLINE", r"(?:\r?\n)+"),
+    ("SH_COMMENT", r"#[^\n]*"),
+    ("CPP_COMMENT", r"//[^\n]*"),
+    ("C_COMMENT", r"/\*(?:[^*]|\*+[^*/])*\*+/"),
+    ("SQL_COMMENT", r"--[^\n]*"),
+];
+
+/// The rules of a text.
+pub(super) fn parse(text: &str, limits: &Limits) -> Result<Rules> {
+    let mut rules = Rules::new(limits);
+    let cursor = Cursor::new(text);
+    let ignores = text.contains("%ignore").then(|| rules.anonymous("%ignore", cursor.at()));
+    let mut parser = Parser { rules, cursor, limits, ignores, ignored: Vec::new() };
+    loop {
+        parser.skip(true);
+        match parser.cursor.peek() {
+            None => return parser.finish(),
+            Some('%') => parser.directive()?,
+            Some(_) => parser.rule()?,
+        }
+    }
+}
+
+struct Parser<'t, 'l> {
+    rules: Rules,
+    cursor: Cursor<'t>,
+    limits: &'l Limits,
+    /// The rule of what is ignored, if anything is.
+    ignores: Option<RuleId>,
+    ignored: Vec<ItemId>,
+}
+
+fn is_terminal(name: &str) -> bool {
+    name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+impl Parser<'_, '_> {
+    /// Defines what is ignored, and lets it stand in front of the start.
+    fn finish(mut self) -> Result<Rules> {
+        let Some(ignores) = self.ignores else { return Ok(self.rules) };
+        let any = self.rules.alt(self.ignored);
+        let any = self.rules.repeat(any, 0, None);
+        let at = self.rules.rules[ignores].at;
+        self.rules.define(ignores, at, any)?;
+        if let Some(start) = self.rules.first() {
+            let parts = vec![self.rules.mention(ignores), self.rules.mention(start)];
+            self.rules.start = self.rules.seq(parts);
+        }
+        Ok(self.rules)
+    }
+
+    /// Steps over blanks and comments, and over ends of lines if `lines`.
+    fn skip(&mut self, lines: bool) {
+        loop {
+            self.cursor
+                .take_while(|c| matches!(c, ' ' | '\t') || lines && matches!(c, '\r' | '\n'));
+            if !self.cursor.rest().starts_with("//") && self.cursor.peek() != Some('#') {
+                return;
+            }
+            self.cursor.take_while(|c| c != '\n' && c != '\r');
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_owned()
+    }
+
+    fn directive(&mut self) -> Result<()> {
+        let here = self.cursor;
+        self.cursor.bump();
+        let word = self.name();
+        self.skip(false);
+        match word.as_str() {
+            "ignore" => {
+                let body = self.body(true)?;
+                self.ignored.push(body);
+                Ok(())
+            }
+            "import" => self.import(here.at()),
+            _ => {
+                let message = format!("the directive {} is not supported", quote(&word));
+                Err(here.at().unsupported(&format!("%{word}"), message))
+            }
+        }
+    }
+
+    /// `%import common.NAME`, `%import common.NAME -> OTHER`, `%import common (A, B)`.
+    fn import(&mut self, at: At) -> Result<()> {
+        if !self.cursor.eat("common") {
+            let message = "only the terminals of `common` can be imported: no file is ever read";
+            return Err(at.unsupported("%import", message));
+        }
+        if self.cursor.eat(".") {
+            let name = self.name();
+            self.skip(false);
+            let mut alias = name.clone();
+            if self.cursor.eat("->") {
+                self.skip(false);
+                alias = self.name();
+            }
+            return self.common(at, &name, &alias);
+        }
+        self.skip(false);
+        if !self.cursor.eat("(") {
+            return Err(self.cursor.expected(". or ( after common"));
+        }
+        loop {
+            self.skip(true);
+            let name = self.name();
+            self.common(at, &name, &name)?;
+            self.skip(true);
+            if self.cursor.eat(")") {
+                return Ok(());
+            }
+            if !self.cursor.eat(",") {
+                return Err(self.cursor.expected(", or ) in the list of names"));
+            }
+        }
+    }
+
+    fn common(&mut self, at: At, name: &str, alias: &str) -> Result<()> {
+        let Some((_, pattern)) = COMMON.iter().find(|(known, _)| *known == name) else {
+            return Err(at.bad(format!("`common` has no terminal {}", quote(name))));
+        };
+        let body = self.regex(pattern, Flags::default(), at)?;
+        let rule = self.rules.named(alias, at);
+        self.rules.define(rule, at, body)
+    }
+
+    fn rule(&mut self) -> Result<()> {
+        while self.cursor.eat("?") || self.cursor.eat("!") {}
+        let start = self.cursor;
+        let name = self.name();
+        if name.is_empty() {
+            return Err(start.expected("a rule, a terminal or a directive"));
+        }
+        if self.cursor.peek() == Some('{') {
+            return Err(self.cursor.at().unsupported("template", "templates are not supported"));
+        }
+        if self.cursor.eat(".") {
+            self.cursor.eat("-");
+            self.cursor.number()?;
+        }
+        self.skip(false);
+        if !self.cursor.eat(":") {
+            return Err(self.cursor.expected(": after the name of a rule"));
+        }
+        let rule = self.rules.named(&name, start.at());
+        let body = self.body(is_terminal(&name))?;
+        self.rules.define(rule, start.at(), body)
+    }
+
+    /// Reads up to the end of the statement.
+    fn body(&mut self, terminal: bool) -> Result<ItemId> {
+        let mut groups = Groups::new(self.cursor.at());
+        loop {
+            self.skip(groups.depth() > 0);
+            if matches!(self.cursor.peek(), None | Some('\r' | '\n')) {
+                let end = self.cursor;
+                self.skip(true);
+                if self.cursor.peek() != Some('|') {
+                    self.cursor = end;
+                    return groups.finish(&mut self.rules);
+                }
+            }
+            self.rules.pay(1)?;
+            self.part(&mut groups, terminal)?;
+        }
+    }
+
+    /// Reads one item, bracket or operator.
+    fn part(&mut self, groups: &mut Groups, terminal: bool) -> Result<()> {
+        let here = self.cursor;
+        match self.cursor.peek() {
+            Some('(') => {
+                self.cursor.bump();
+                return groups.open(")", here.at());
+            }
+            Some('[') => {
+                self.cursor.bump();
+                return groups.open("]", here.at());
+            }
+            Some(c @ (')' | ']')) => {
+                if groups.kind() != c.encode_utf8(&mut [0; 4]) {
+                    return Err(here.at().bad("this bracket closes nothing that is open"));
+                }
+                self.cursor.bump();
+                if let Some(closed) = groups.close(&mut self.rules)? {
+                    let optional = closed.kind == "]";
+                    let item = closed.item;
+                    groups.push(if optional { self.rules.optional(item) } else { item });
+                }
+                return Ok(());
+            }
+            Some('|') => {
+                self.cursor.bump();
+                return groups.alternative(&mut self.rules);
+            }
+            Some('&') => {
+                self.cursor.bump();
+                return groups.conjunct(&mut self.rules);
+            }
+            Some('*' | '+' | '?') => return self.repetition(groups),
+            Some('~') => {
+                if groups.last().is_some() && !is_negation(here) {
+                    return self.repetition(groups);
+                }
+                self.cursor.bump();
+                groups.mark(Mark::Not, here.at());
+                return Ok(());
+            }
+            Some('-') if self.cursor.eat("->") => {
+                self.skip(false);
+                self.name();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let item = self.primary(terminal)?;
+        groups.push(match self.ignores {
+            Some(ignores) if !terminal && item.1 => {
+                let ignored = self.rules.mention(ignores);
+                self.rules.seq(vec![item.0, ignored])
+            }
+            _ => item.0,
+        });
+        Ok(())
+    }
+
+    fn repetition(&mut self, groups: &mut Groups) -> Result<()> {
+        let here = self.cursor;
+        let (min, max) = match self.cursor.bump() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            _ => {
+                self.skip(false);
+                let min = self.cursor.number()?;
+                let max = if self.cursor.eat("..") { self.cursor.number()? } else { min };
+                (min, Some(max))
+            }
+        };
+        if max.is_some_and(|max| max < min) {
+            return Err(here.at().bad("the upper bound is below the lower one"));
+        }
+        let Some(last) = groups.last() else {
+            return Err(here.expected("something to repeat before this"));
+        };
+        *last = self.rules.repeat(*last, min, max);
+        Ok(())
+    }
+
+    /// A literal, a regex, a range, a token or a name, and whether it is a terminal.
+    fn primary(&mut self, terminal: bool) -> Result<(ItemId, bool)> {
+        let here = self.cursor;
+        match self.cursor.peek() {
+            Some('"') => Ok((self.literal()?, true)),
+            Some('/') => Ok((self.slashed()?, true)),
+            Some('<') => {
+                let text = self.cursor.take_while(|c| !matches!(c, '>' | '\r' | '\n')).to_owned();
+                if !self.cursor.eat(">") {
+                    return Err(here.expected("a token such as <|name|> or <[123]>"));
+                }
+                let id = text.strip_prefix("<[").and_then(|id| id.strip_suffix(']'));
+                let spec = match id.map(str::parse) {
+                    Some(Ok(id)) => SpecialSpec::Id(id),
+                    Some(Err(_)) => return Err(here.expected("the number of a token")),
+                    None => SpecialSpec::Named(format!("{text}>")),
+                };
+                Ok((self.rules.special(spec), true))
+            }
+            Some('%') => {
+                Err(here.at().unsupported("%json", "a schema inside a grammar is not supported"))
+            }
+            _ => {
+                let name = self.name();
+                if name.is_empty() {
+                    return Err(here.expected("a literal, a regex, a name, a bracket or |"));
+                }
+                if self.cursor.peek() == Some('{') {
+                    return Err(here.at().unsupported("template", "templates are not supported"));
+                }
+                if terminal && !is_terminal(&name) {
+                    let message = format!("a terminal cannot mention the rule {}", quote(&name));
+                    return Err(here.at().bad(message));
+                }
+                let rule = self.rules.named(&name, here.at());
+                Ok((self.rules.mention(rule), is_terminal(&name)))
+            }
+        }
+    }
+
+    /// The text between double quotes.
+    fn quoted(&mut self) -> Result<String> {
+        if !self.cursor.eat("\"") {
+            return Err(self.cursor.expected("a literal"));
+        }
+        let mut text = String::new();
+        loop {
+            let here = self.cursor;
+            match self.cursor.bump() {
+                Some('"') => return Ok(text),
+                Some('\\') => text.push(self.cursor.escape("\\\"'/")?),
+                None | Some('\r' | '\n') => {
+                    return Err(here.expected("the closing \" of the literal"));
+                }
+                Some(c) => text.push(c),
+            }
+        }
+    }
+
+    /// `"text"`, `"text"i` or `"a".."z"`.
+    fn literal(&mut self) -> Result<ItemId> {
+        let at = self.cursor.at();
+        let text = self.quoted()?;
+        if self.cursor.eat("..") {
+            let last = self.quoted()?;
+            let only = |text: &str| text.chars().next().filter(|c| c.len_utf8() == text.len());
+            return match (only(&text), only(&last)) {
+                (Some(first), Some(last)) if first <= last => {
+                    Ok(self.rules.class(&[(first, last)], false))
+                }
+                _ => Err(at.bad("a range goes from one character to a later one")),
+            };
+        }
+        if self.cursor.eat("i") {
+            let flags = Flags { ignore_case: true, ..Flags::default() };
+            return self.regex(&escaped(&text), flags, at);
+        }
+        Ok(self.rules.literal(&text))
+    }
+
+    /// `/regex/flags`.
+    fn slashed(&mut self) -> Result<ItemId> {
+        let start = self.cursor;
+        self.cursor.bump();
+        let mut pattern = String::new();
+        loop {
+            match self.cursor.bump() {
+                Some('/') => break,
+                Some('\\') => match self.cursor.bump() {
+                    Some('/') => pattern.push('/'),
+                    Some(c) => pattern.extend(['\\', c]),
+                    None => return Err(start.at().bad("this regex is never closed")),
+                },
+                None | Some('\r' | '\n') => {
+                    return Err(start.at().bad("this regex is never closed"));
+                }
+                Some(c) => pattern.push(c),
+            }
+        }
+        let mut flags = Flags::default();
+        for letter in self.cursor.take_while(|c| "imslux".contains(c)).chars() {
+            flags.ignore_case |= letter == 'i';
+            flags.multi_line |= letter == 'm';
+            flags.dot_all |= letter == 's';
+            flags.extended |= letter == 'x';
+        }
+        self.regex(&pattern, flags, start.at())
+    }
+
+    fn regex(&mut self, pattern: &str, flags: Flags, at: At) -> Result<ItemId> {
+        let Rules { grammar, fuel, .. } = &mut self.rules;
+        let expr = anchored(&mut grammar.exprs, pattern, flags, self.limits, fuel)
+            .map_err(|error| at.in_regex(error))?;
+        if grammar.exprs.is_never(expr, fuel)? {
+            return Err(at.error(Kind::Unsatisfiable, "no text matches this regex"));
+        }
+        Ok(self.rules.text(expr))
+    }
+}
+
+/// Whether `~` here is no count of what stands before.
+fn is_negation(mut cursor: Cursor<'_>) -> bool {
+    cursor.bump();
+    cursor.take_while(|c| c == ' ');
+    !cursor.peek().is_some_and(|c| c.is_ascii_digit())
+}
+
+/// A regex of a text.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        if c.is_ascii_punctuation() {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
