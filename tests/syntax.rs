@@ -244,3 +244,27 @@ fn random_grammars_derive_what_they_say() {
     }
     assert!(compiled > 300, "too few grammars are left: {compiled}");
 }
+
+#[test]
+fn grammars_of_the_folder() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("grammars");
+    let vocabulary = support::synthetic();
+    let tokens = Tokenizer::new(&vocabulary);
+    let mut count = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let Some(syntax) = syntax::Syntax::from_path(&path) else { continue };
+        let text = std::fs::read_to_string(&path).unwrap();
+        let grammar = syntax::compile(&text, syntax, &Limits::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        let cases = std::fs::read_to_string(path.with_extension("cases.jsonl")).unwrap();
+        for line in cases.lines() {
+            let Text { text, valid } = serde_json::from_str(line).unwrap();
+            let found = accepts(&constraint, &tokens, &text).unwrap();
+            assert_eq!(found, valid, "{}: {text:?}", path.display());
+        }
+        count += 1;
+    }
+    assert_eq!(count, 7, "a grammar is missing");
+}
