@@ -112,6 +112,21 @@ pub fn compile(text: &str, options: &Options) -> Result<Grammar> {
     Ok(grammar)
 }
 
+/// Adds the JSON texts of a schema to a grammar that has other nodes: for schemas that stand inside
+/// a text grammar. No white space surrounds the document. Budgets are those of the options.
+pub(crate) fn compile_into(
+    grammar: Grammar,
+    text: &str,
+    options: &Options,
+) -> Result<(Grammar, NodeId)> {
+    let mut compiler = normal::Compiler::new(text, options)?;
+    compiler.grammar = grammar;
+    let root = compiler.root_node()?;
+    compiler.fill_nodes()?;
+    compiler.keep_satisfiable(root)?;
+    Ok((compiler.grammar, root))
+}
+
 impl normal::Compiler<'_> {
     /// The node of the whole schema.
     fn root_node(&mut self) -> Result<NodeId> {

@@ -36,7 +36,7 @@ pub(super) fn productive(rules: &mut Rules) -> Result<()> {
     let reached = reached(rules, &edges)?;
     let productive = least(rules, &edges, |rules, id, known, rule| match rules.item(id) {
         Item::Text(expr) => *expr != ExprId::NEVER,
-        Item::Special(_) => true,
+        Item::Special(_) | Item::Node(_) => true,
         Item::Rule(other) => rule[*other],
         Item::Seq(parts) | Item::Set(_, parts, _) => parts.iter().all(|part| known[part.index()]),
         Item::Alt(parts) => parts.iter().any(|part| known[part.index()]),

@@ -10,8 +10,8 @@
 //! A statement ends with its line, but not inside brackets nor before a line that begins with `|`.
 //! Terminals are sets of strings and nothing more: no longest match, priorities mean nothing, and
 //! neither do aliases and the prefixes `?` and `!`, which shape trees. Ignored terminals may stand
-//! before and after every terminal that a rule mentions. Templates, `%json`, `%override`,
-//! `%extend` and `%declare` are refused.
+//! before and after every terminal that a rule mentions. Templates, `%override`, `%extend`
+//! and `%declare` are refused. `%json {...}` is JSON by a schema, as one terminal.
 
 use super::anchored;
 use super::groups::{Groups, Mark};
@@ -319,9 +319,7 @@ impl Parser<'_, '_> {
                 };
                 Ok((self.rules.special(spec), true))
             }
-            Some('%') => {
-                Err(here.at().unsupported("%json", "a schema inside a grammar is not supported"))
-            }
+            Some('%') if self.cursor.eat("%json") => Ok((self.json(here.at())?, true)),
             _ => {
                 let name = self.name();
                 if name.is_empty() {
@@ -338,6 +336,20 @@ impl Parser<'_, '_> {
                 Ok((self.rules.mention(rule), is_terminal(&name)))
             }
         }
+    }
+
+    /// The schema after `%json`, from its first bracket to its last.
+    fn json(&mut self, at: At) -> Result<ItemId> {
+        self.skip(false);
+        let rest = self.cursor.rest();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde_json::Value>();
+        let schema = match values.next() {
+            Some(Ok(_)) => rest.get(..values.byte_offset()).unwrap_or_default(),
+            _ => return Err(self.cursor.expected("a JSON Schema after %json")),
+        };
+        self.rules.pay(schema.len())?;
+        self.cursor.skip(schema.len());
+        self.rules.json(schema).map_err(|error| at.wrap("in this schema", &error))
     }
 
     /// The text between double quotes.
@@ -412,7 +424,7 @@ impl Parser<'_, '_> {
     fn regex(&mut self, pattern: &str, flags: Flags, at: At) -> Result<ItemId> {
         let Rules { grammar, fuel, .. } = &mut self.rules;
         let expr = anchored(&mut grammar.exprs, pattern, flags, self.limits, fuel)
-            .map_err(|error| at.in_regex(error))?;
+            .map_err(|error| at.wrap("in this regex", &error))?;
         if grammar.exprs.is_never(expr, fuel)? {
             return Err(at.error(Kind::Unsatisfiable, "no text matches this regex"));
         }

@@ -84,6 +84,7 @@ impl Lower {
         Ok(match item {
             Item::Text(expr) => self.text(&mut rules.grammar, expr),
             Item::Special(spec) => rules.grammar.add(Node::Terminal(Terminal::Special(spec))),
+            Item::Node(node) => node,
             Item::Rule(rule) => self.reserved(&mut rules.grammar, rule),
             Item::Seq(parts) => {
                 let parts = self.sequence(rules, &parts)?;

@@ -41,7 +41,7 @@ pub(super) fn remove(rules: &mut Rules) -> Result<()> {
 fn is_nullable(rules: &Rules, id: ItemId, of: impl Fn(ItemId) -> bool) -> bool {
     match rules.item(id) {
         Item::Text(expr) => rules.grammar.exprs.nullable(*expr),
-        Item::Special(_) | Item::Rule(_) | Item::Set(..) => false,
+        Item::Special(_) | Item::Node(_) | Item::Rule(_) | Item::Set(..) => false,
         Item::Seq(parts) => parts.iter().all(|&part| of(part)),
         Item::Alt(parts) => parts.iter().any(|&part| of(part)),
         Item::Repeat(item, min, _) => *min == 0 || of(*item),
@@ -102,7 +102,7 @@ impl Strip {
     fn strip(&self, rules: &mut Rules, id: ItemId) -> Stripped {
         let solid = Stripped { full: id, nonempty: id, nullable: false };
         match rules.item(id).clone() {
-            Item::Special(_) | Item::Set(..) => solid,
+            Item::Special(_) | Item::Node(_) | Item::Set(..) => solid,
             Item::Rule(rule) if self.rules.get(rule).copied().unwrap_or(false) => {
                 Stripped { full: rules.optional(id), nonempty: id, nullable: true }
             }

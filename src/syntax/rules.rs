@@ -11,8 +11,9 @@ use super::scan::At;
 use super::{check, fold, left, lower, nonempty};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::{ExprId, View};
-use crate::grammar::{Grammar, SpecialSpec};
+use crate::grammar::{Grammar, NodeId, SpecialSpec};
 use crate::limits::{Fuel, Limits};
+use crate::schema;
 
 /// Index of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,6 +49,8 @@ pub(super) enum Set {
 pub(super) enum Item {
     Text(ExprId),
     Special(SpecialSpec),
+    /// A piece that is made already (JSON by a schema); never empty.
+    Node(NodeId),
     Rule(RuleId),
     Seq(Vec<ItemId>),
     Alt(Vec<ItemId>),
@@ -218,6 +221,16 @@ impl Rules {
         self.add(Item::Special(spec))
     }
 
+    /// JSON by a schema.
+    pub fn json(&mut self, schema: &str) -> Result<ItemId> {
+        let limits = self.grammar.limits.clone();
+        let grammar = std::mem::replace(&mut self.grammar, Grammar::new(limits.clone()));
+        let options = schema::Options { limits, ..schema::Options::default() };
+        let (grammar, node) = schema::compile_into(grammar, schema, &options)?;
+        self.grammar = grammar;
+        Ok(self.add(Item::Node(node)))
+    }
+
     pub fn mention(&mut self, rule: RuleId) -> ItemId {
         if let Some(&known) = self.mentions.get(&rule) {
             return known;
@@ -272,7 +285,7 @@ impl Rules {
         match self.item(id) {
             Item::Seq(parts) | Item::Alt(parts) | Item::Set(_, parts, _) => parts,
             Item::Repeat(item, ..) => std::slice::from_ref(item),
-            Item::Text(_) | Item::Special(_) | Item::Rule(_) => &[],
+            Item::Text(_) | Item::Special(_) | Item::Node(_) | Item::Rule(_) => &[],
         }
     }
 

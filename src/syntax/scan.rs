@@ -15,9 +15,9 @@ impl At {
         Error::new(kind, message).at_line(self.line, self.column)
     }
 
-    /// The error of a regex that begins at this place.
-    pub fn in_regex(self, error: Error) -> Error {
-        let at = self.error(error.kind().clone(), format!("in this regex: {}", error.message()));
+    /// The error of something that begins at this place and was read by others.
+    pub fn wrap(self, what: &str, error: &Error) -> Error {
+        let at = self.error(error.kind().clone(), format!("{what}: {}", error.message()));
         match error.remedy() {
             Some(help) => at.help(help),
             None => at,
