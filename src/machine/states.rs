@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use hashbrown::HashMap;
 
 use super::concurrent::{Arena, ReadMap};
-use super::number::NumberMachine;
+use super::number::{NumberMachine, NumberState};
 use super::state::{self, Alphabet, ByteSet, Content, Spelling};
 use crate::error::{Error, Result};
 use crate::expr::{ExprId, Exprs, LiteralId, View};
@@ -113,6 +113,8 @@ pub struct State {
     counted: Option<(u64, Option<u64>)>,
     row: OnceLock<Row>,
     loops: OnceLock<ByteSet>,
+    /// See [`States::for_tables`].
+    twin: OnceLock<StateId>,
 }
 
 /// The successors of a state: raw id + 1, or 0 while unknown.
@@ -314,12 +316,8 @@ impl States {
     /// The state behind an id that this level or its base gave out.
     #[inline]
     pub fn get(&self, id: StateId) -> &State {
-        let level = match &self.base {
-            Some(base) if !id.is_local() => base,
-            _ => self,
-        };
         let index = (id.0 & !LOCAL) - 1;
-        level.arena.get(index).expect("ids are given out with their state")
+        self.level(id).arena.get(index).expect("ids are given out with their state")
     }
 
     /// The state after `byte`; [`StateId::DEAD`] if there is none.
@@ -346,6 +344,32 @@ impl States {
         match &self.base {
             Some(base) if !id.is_local() => base.bytes(id),
             _ => self.row(&mut self.lock(), self.get(id)).map_or(ByteSet::default(), |r| r.bytes),
+        }
+    }
+
+    /// A state that does the same as this one within any one token: the digits left of a number
+    /// matter only near their end, so nearly all its states share the tables of a few.
+    #[inline]
+    pub fn for_tables(&self, id: StateId) -> StateId {
+        match &self.get(id).content {
+            Content::Number { machine, state } => {
+                *self.get(id).twin.get_or_init(|| self.level(id).number_within(*machine, state))
+            }
+            _ => id,
+        }
+    }
+
+    fn number_within(&self, machine: u32, state: &NumberState) -> StateId {
+        let mut cold = self.lock();
+        let state = cold.alphabet.numbers[machine as usize].within(state, self.horizon);
+        self.intern(&mut cold, Content::Number { machine, state })
+    }
+
+    /// The level that a state belongs to.
+    fn level(&self, id: StateId) -> &States {
+        match &self.base {
+            Some(base) if !id.is_local() => base,
+            _ => self,
         }
     }
 
@@ -472,6 +496,7 @@ impl States {
             counted,
             row: OnceLock::new(),
             loops: OnceLock::new(),
+            twin: OnceLock::new(),
         });
         StateId((index + 1) | level)
     }

@@ -139,6 +139,7 @@ impl Tables {
     /// The token table of `state` over `boundary`. `states` is the level of the constraint.
     #[inline]
     pub fn table(&self, states: &States, boundary: BoundaryId, state: StateId) -> TableId {
+        let state = states.for_tables(state);
         let local = boundary.is_local() || state.is_local();
         let (level, bit) = match &self.base {
             Some(base) if !local => (&**base, 0),
