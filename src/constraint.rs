@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use crate::error::{Error, Kind, Result, quote};
 use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
-use crate::machine::{Program, States};
+use crate::machine::{Program, Sequence, States, Thread};
 use crate::mask::{Tables, TokenSet};
 use crate::vocab::{TokenId, Vocabulary};
 
@@ -37,6 +37,8 @@ struct Inner {
     program: Program,
     tables: Tables,
     specials: Vec<TokenSet>,
+    /// The configuration before the first byte, and what it stands on.
+    start: (Sequence, Vec<Thread>),
 }
 
 /// What all constraints of a vocabulary share.
@@ -100,8 +102,11 @@ impl Constraint {
         let states = Arc::clone(&universe.states);
         let program = Program::new(grammar, states, indices, &mut fuel)?;
         let tables = Tables::local(Arc::clone(&universe.tables));
+        let mut start = (Sequence::new(), Vec::new());
+        start.0.begin(&program, &mut start.1);
+        start.0.check()?;
         let vocabulary = vocabulary.clone();
-        Ok(Self(Arc::new(Inner { vocabulary, program, tables, specials })))
+        Ok(Self(Arc::new(Inner { vocabulary, program, tables, specials, start })))
     }
 
     /// The vocabulary.
@@ -127,6 +132,10 @@ impl Constraint {
 
     pub(crate) fn tables(&self) -> &Tables {
         &self.0.tables
+    }
+
+    pub(crate) fn start(&self) -> &(Sequence, Vec<Thread>) {
+        &self.0.start
     }
 
     pub(crate) fn specials(&self) -> &[TokenSet] {

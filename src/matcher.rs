@@ -99,9 +99,7 @@ const FORCED: usize = 4_096;
 
 impl Matcher {
     pub(crate) fn new(constraint: Constraint) -> Self {
-        let mut sequence = Sequence::new();
-        let mut threads = Vec::new();
-        sequence.begin(constraint.program(), &mut threads);
+        let (sequence, threads) = constraint.start().clone();
         let start = Step { threads: threads.len() as u32, text: 0 };
         Self {
             constraint,
@@ -186,6 +184,7 @@ impl Matcher {
         if self.is_finished() {
             self.allowed.end = true;
         }
+        self.sequence.check()?;
         self.constraint.program().states().trouble()
     }
 
@@ -209,8 +208,10 @@ impl Matcher {
             None => Vec::new(),
         };
         out.extend(self.specials_after(token));
-        if out.is_empty() {
+        let whole = self.sequence.check();
+        if out.is_empty() || whole.is_err() {
             self.text.truncate(before);
+            whole?;
             self.constraint.program().states().trouble()?;
             return Err(self.rejected(token).at(Place::Offset(before)));
         }
@@ -237,7 +238,12 @@ impl Matcher {
     /// the state is unchanged then.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let before = self.text.len();
-        match self.advance(bytes) {
+        let after = self.advance(bytes);
+        if let Err(error) = self.sequence.check() {
+            self.text.truncate(before);
+            return Err(error);
+        }
+        match after {
             Ok(out) => {
                 self.push(&out);
                 self.scratch[0] = out;
@@ -362,7 +368,7 @@ impl Matcher {
             let output = Output::Known(&text);
             self.sequence.step(self.constraint.program(), &from, byte, output, &mut to);
             std::mem::swap(&mut from, &mut to);
-            if from.is_empty() {
+            if from.is_empty() || self.sequence.check().is_err() {
                 break;
             }
             forced.push(byte);

@@ -321,3 +321,34 @@ fn unique_items_differ_in_value() {
         }
     });
 }
+
+/// `A = D C`, `B = C "b" A`, `C = D`, `D = "" | A B | "a" D` without its empty strings: every split
+/// of a text into parts is possible, at every depth.
+#[test]
+fn hopelessly_ambiguous_grammars_end_in_an_error() {
+    let mut grammar = Grammar::new(Limits::default());
+    let (a, b) = (text(&mut grammar, "a"), text(&mut grammar, "b"));
+    let parts: Vec<NodeId> = (0..12).map(|_| grammar.reserve()).collect();
+    for (i, &part) in parts.iter().enumerate() {
+        let others = parts.iter().enumerate().filter(|(j, _)| *j != i);
+        let mut ways = vec![a];
+        for (_, &other) in others {
+            let first = grammar.add(Node::Seq(vec![a, other, part]));
+            let second = grammar.add(Node::Seq(vec![b, part, other]));
+            ways.extend([first, second]);
+        }
+        let body = grammar.add(Node::Alt(ways));
+        grammar.define(part, body);
+    }
+    grammar.set_root(parts[0]);
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let mut matcher = constraint.matcher();
+    for _ in 0..40 {
+        let before = matcher.text().to_vec();
+        if let Err(error) = matcher.accept_bytes(b"a") {
+            assert!(matches!(error.kind(), constrain::Kind::TooComplex { .. }), "{error}");
+            assert_eq!(matcher.text(), before);
+            return;
+        }
+    }
+}

@@ -24,6 +24,7 @@ use super::program::Program;
 use super::stack::{Frame, Phase, SeenId, StackId, Stacks, Step};
 use super::states::{Excess, Punct, Start, StateId};
 use super::unique;
+use crate::error::{Error, Kind, Result};
 use crate::expr::LiteralId;
 use crate::grammar::{ItemClass, Node, NodeId};
 
@@ -79,9 +80,15 @@ impl<'a> Output<'a> {
 pub struct Sequence {
     pub(crate) stacks: Stacks,
     choices: HashMap<(NodeId, SeenId, u8), Arc<Choice>>,
+    /// Whether a closure was cut short since the last [`Sequence::check`].
+    exhausted: bool,
     work: Vec<Work>,
     visited: HashSet<(NodeId, StackId, u64)>,
 }
+
+/// Most tasks of one closure. Grammars of any use need some hundreds; one that is ambiguous in
+/// every way at every place could ask for any number.
+const TASKS: usize = 100_000;
 
 /// A task of the closure.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +103,20 @@ impl Sequence {
     /// A sequence that has seen nothing.
     pub fn new() -> Self {
         Self { stacks: Stacks::new(), ..Self::default() }
+    }
+
+    /// Whether everything since the last call was computed whole.
+    ///
+    /// # Errors
+    /// [`Kind::TooComplex`] if a configuration needs more tasks than a closure may have; what was
+    /// computed is then to be thrown away.
+    pub fn check(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.exhausted) {
+            return Ok(());
+        }
+        let kind = Kind::TooComplex { what: "tasks of one step", limit: TASKS as u64 };
+        let message = format!("the grammar is so ambiguous here that a byte needs {TASKS} tasks");
+        Err(Error::new(kind, message).help("write the rules so that they overlap less"))
     }
 
     /// The configuration before the first byte.
@@ -163,7 +184,14 @@ impl Sequence {
     /// Works off the tasks.
     fn close(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
         self.visited.clear();
+        let mut left = TASKS;
         while let Some(work) = self.work.pop() {
+            if left == 0 {
+                self.exhausted = true;
+                self.work.clear();
+                return;
+            }
+            left -= 1;
             match work {
                 Work::Enter { node, stack, depth } => self.enter(program, node, stack, depth, out),
                 Work::Return { stack, literal } => {
@@ -171,6 +199,7 @@ impl Sequence {
                         out.push(Thread::END);
                     }
                     let tops: Vec<_> = self.stacks.tops(stack).collect();
+                    left = left.saturating_sub(tops.len());
                     for (frame, below) in tops {
                         self.resume_frame(program, frame, below, literal, output, out);
                     }
