@@ -14,6 +14,8 @@ pub mod grammar;
 pub mod schema;
 pub mod syntax;
 
+pub mod source;
+
 pub mod machine;
 pub mod mask;
 

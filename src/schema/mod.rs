@@ -112,13 +112,13 @@ pub fn compile(text: &str, options: &Options) -> Result<Grammar> {
     Ok(grammar)
 }
 
-/// Adds the JSON texts of a schema to a grammar that has other nodes: for schemas that stand inside
-/// a text grammar. No white space surrounds the document. Budgets are those of the options.
-pub(crate) fn compile_into(
-    grammar: Grammar,
-    text: &str,
-    options: &Options,
-) -> Result<(Grammar, NodeId)> {
+/// Adds the JSON texts of a schema to a grammar that has other nodes: for documents that are a part
+/// of what is generated. No white space surrounds the document; the grammar's own white space is not
+/// changed. Budgets are those of the options.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_into(grammar: Grammar, text: &str, options: &Options) -> Result<(Grammar, NodeId)> {
     let mut compiler = normal::Compiler::new(text, options)?;
     compiler.grammar = grammar;
     let root = compiler.root_node()?;

@@ -1,17 +1,22 @@
 //! EBNF as in ISO 14977.
 //!
 //! ```text
-//! list   = "[" , [ number , { "," , number } ] , "]" ;    (* a comment *)
+//! digit  = "0" | "1" | "2" ;
 //! number = digit - "0" , 3 * digit ;
+//! list   = "[" , [ number , { "," , number } ] , "]" ;    (* a comment *)
 //! ```
 //!
 //! `,` joins, `[ ]` is optional, `{ }` is repeated, `3 *` counts, `-` excludes and, with nothing
 //! behind it, excludes the empty string: `{ digit }-` is at least one. A rule ends with `;` or
 //! `.`. A name may consist of several words. The other spellings of the standard are read, too:
 //! `/` and `!` for `|`, `(/ /)` for `[ ]`, `(: :)` for `{ }`. `? ... ?` is refused.
+//!
+//! Grammars in this notation are often written from the bottom up, `digit` first. A rule that
+//! mentions no rule names a set of terminal symbols, so the start, unless one is called `root` or
+//! `start`, is the first rule that mentions another: `number` in the example without `list`.
 
 use super::groups::{Groups, Mark};
-use super::rules::{ItemId, Rules};
+use super::rules::{ItemId, RuleId, Rules};
 use super::scan::Cursor;
 use crate::error::Result;
 use crate::limits::Limits;
@@ -24,7 +29,26 @@ pub(super) fn parse(text: &str, limits: &Limits) -> Result<Rules> {
         parser.rule()?;
         parser.skip()?;
     }
+    if let Some(start) = start(&mut parser.rules)? {
+        parser.rules.start = parser.rules.mention(start);
+    }
     Ok(parser.rules)
+}
+
+/// The first rule that mentions a rule, if none is named as a start.
+fn start(rules: &mut Rules) -> Result<Option<RuleId>> {
+    if rules.find("root").or_else(|| rules.find("start")).is_some() {
+        return Ok(None);
+    }
+    let mut order: Vec<RuleId> = (0..rules.rules.len()).collect();
+    order.sort_unstable_by_key(|&rule| (rules.rules[rule].at.line, rules.rules[rule].at.column));
+    for rule in order {
+        let body = rules.body(rule);
+        if !rules.mentioned_in(body)?.is_empty() {
+            return Ok(Some(rule));
+        }
+    }
+    Ok(None)
 }
 
 struct Parser<'t> {

@@ -13,10 +13,10 @@
 //! before and after every terminal that a rule mentions. Templates, `%override`, `%extend`
 //! and `%declare` are refused. `%json {...}` is JSON by a schema, as one terminal.
 
-use super::anchored;
 use super::groups::{Groups, Mark};
 use super::rules::{ItemId, RuleId, Rules};
 use super::scan::{At, Cursor};
+use super::{JsonNode, anchored};
 use crate::error::{Kind, Result, quote};
 use crate::grammar::SpecialSpec;
 use crate::limits::Limits;
@@ -56,11 +56,11 @@ const COMMON: [(&str, &str); 26] = [
 ];
 
 /// The rules of a text.
-pub(super) fn parse(text: &str, limits: &Limits) -> Result<Rules> {
+pub(super) fn parse(text: &str, limits: &Limits, json: JsonNode<'_>) -> Result<Rules> {
     let mut rules = Rules::new(limits);
     let cursor = Cursor::new(text);
     let ignores = text.contains("%ignore").then(|| rules.anonymous("%ignore", cursor.at()));
-    let mut parser = Parser { rules, cursor, limits, ignores, ignored: Vec::new() };
+    let mut parser = Parser { rules, cursor, limits, json, ignores, ignored: Vec::new() };
     loop {
         parser.skip(true);
         match parser.cursor.peek() {
@@ -75,6 +75,7 @@ struct Parser<'t, 'l> {
     rules: Rules,
     cursor: Cursor<'t>,
     limits: &'l Limits,
+    json: JsonNode<'l>,
     /// The rule of what is ignored, if anything is.
     ignores: Option<RuleId>,
     ignored: Vec<ItemId>,
@@ -349,7 +350,7 @@ impl Parser<'_, '_> {
         };
         self.rules.pay(schema.len())?;
         self.cursor.skip(schema.len());
-        self.rules.json(schema).map_err(|error| at.wrap("in this schema", &error))
+        self.rules.json(schema, self.json).map_err(|error| at.wrap("in this schema", &error))
     }
 
     /// The text between double quotes.

@@ -37,7 +37,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::{ExprId, Exprs};
-use crate::grammar::{Grammar, Node, Terminal};
+use crate::grammar::{Grammar, Node, NodeId, Terminal};
 use crate::limits::{Fuel, Limits};
 use crate::regex::{self, Flags};
 
@@ -115,24 +115,20 @@ impl FromStr for Syntax {
     }
 }
 
+/// Adds the JSON texts of a schema, given as text, to a grammar: for schemas inside grammars.
+pub type JsonNode<'a> = &'a dyn Fn(Grammar, &str) -> Result<(Grammar, NodeId)>;
+
 /// The grammar that `text` describes. The start is the rule `root`, else `start`, else the first.
 ///
-/// ```
-/// use constrain::{Limits, syntax::{self, Syntax}};
-///
-/// let text = "root ::= root \"+\" root | [0-9]+";
-/// let grammar = syntax::compile(text, Syntax::Gbnf, &Limits::default())?;
-/// let error = syntax::compile("root ::= \"a\" (", Syntax::Gbnf, &Limits::default()).unwrap_err();
-/// assert!(error.to_string().contains("line 1, column 14"));
-/// # Ok::<(), constrain::Error>(())
-/// ```
+/// `json` makes the nodes of the schemas inside; [`Grammar::from_text`] passes the compiler of JSON
+/// Schema, which this module does not know.
 ///
 /// # Errors
 /// [`Kind::BadGrammar`] or [`Kind::BadRegex`] for a text that does not parse or refers to what
 /// does not exist; [`Kind::Unsatisfiable`] for rules that derive nothing; [`Kind::Unsupported`]
 /// for what this version does not enforce; [`Kind::TooLarge`], [`Kind::TooDeep`],
 /// [`Kind::TooComplex`] beyond the limits. With line and column wherever there is one.
-pub fn compile(text: &str, syntax: Syntax, limits: &Limits) -> Result<Grammar> {
+pub fn compile(text: &str, syntax: Syntax, limits: &Limits, json: JsonNode<'_>) -> Result<Grammar> {
     if text.len() > limits.input_bytes {
         let (size, limit) = (text.len(), limits.input_bytes);
         let message = format!("a grammar of {size} bytes, more than the {limit} allowed");
@@ -149,7 +145,7 @@ pub fn compile(text: &str, syntax: Syntax, limits: &Limits) -> Result<Grammar> {
         Syntax::Gbnf => gbnf::parse(text, limits)?.finish(),
         Syntax::Ebnf => iso::parse(text, limits)?.finish(),
         Syntax::W3c => w3c::parse(text, limits)?.finish(),
-        Syntax::Lark => lark::parse(text, limits)?.finish(),
+        Syntax::Lark => lark::parse(text, limits, json)?.finish(),
     }
 }
 

@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::scan::At;
-use super::{check, fold, left, lower, nonempty};
+use super::{JsonNode, check, fold, left, lower, nonempty};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::{ExprId, View};
 use crate::grammar::{Grammar, NodeId, SpecialSpec};
 use crate::limits::{Fuel, Limits};
-use crate::schema;
 
 /// Index of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -221,12 +220,10 @@ impl Rules {
         self.add(Item::Special(spec))
     }
 
-    /// JSON by a schema.
-    pub fn json(&mut self, schema: &str) -> Result<ItemId> {
-        let limits = self.grammar.limits.clone();
-        let grammar = std::mem::replace(&mut self.grammar, Grammar::new(limits.clone()));
-        let options = schema::Options { limits, ..schema::Options::default() };
-        let (grammar, node) = schema::compile_into(grammar, schema, &options)?;
+    /// JSON by a schema, as `json` makes it.
+    pub fn json(&mut self, schema: &str, json: JsonNode<'_>) -> Result<ItemId> {
+        let empty = Grammar::new(self.grammar.limits.clone());
+        let (grammar, node) = json(std::mem::replace(&mut self.grammar, empty), schema)?;
         self.grammar = grammar;
         Ok(self.add(Item::Node(node)))
     }

@@ -4,11 +4,16 @@
 use std::collections::BTreeSet;
 
 use super::rules::{Item, ItemId, Rules};
-use super::{check, compile, fold, gbnf, left, nonempty};
+use super::{check, fold, gbnf, left, nonempty};
 use crate::Limits;
-use crate::error::Kind;
+use crate::error::{Kind, Result};
+use crate::grammar::Grammar;
 use crate::limits::Fuel;
 use crate::syntax::Syntax;
+
+fn compile(text: &str, syntax: Syntax) -> Result<Grammar> {
+    super::compile(text, syntax, &Limits::default(), &|_, _| panic!("no test has a schema"))
+}
 
 type Strings = BTreeSet<String>;
 
@@ -149,7 +154,7 @@ fn transformations_keep_what_random_grammars_derive() {
 fn ambiguous_lists_are_one_expression() {
     for text in ["root ::= root root | \"a\"", "root ::= root root root | root root | \"a\" | \"\""]
     {
-        let grammar = compile(text, Syntax::Gbnf, &Limits::default()).unwrap();
+        let grammar = compile(text, Syntax::Gbnf).unwrap();
         assert!(
             matches!(grammar.node(grammar.root()), crate::grammar::Node::Terminal(_)),
             "{text}"
@@ -172,7 +177,7 @@ fn errors_say_where() {
         ("# nothing", "line 1, column 1"),
     ];
     for (text, place) in cases {
-        let error = compile(text, Syntax::Gbnf, &Limits::default()).unwrap_err().to_string();
+        let error = compile(text, Syntax::Gbnf).unwrap_err().to_string();
         assert!(error.contains(place), "{text}: {error}");
     }
 }
@@ -181,11 +186,11 @@ fn errors_say_where() {
 fn deep_groups_are_refused() {
     for depth in [1_000, 100_000] {
         let text = format!("root ::= {}\"a\"{}", "(".repeat(depth), ")".repeat(depth));
-        let error = compile(&text, Syntax::Gbnf, &Limits::default()).unwrap_err();
+        let error = compile(&text, Syntax::Gbnf).unwrap_err();
         assert_eq!(*error.kind(), Kind::TooDeep);
     }
     let text = format!("root ::= {}\"a\"{}", "(".repeat(250), ")".repeat(250));
-    compile(&text, Syntax::Gbnf, &Limits::default()).unwrap();
+    compile(&text, Syntax::Gbnf).unwrap();
 }
 
 #[test]
@@ -201,12 +206,12 @@ fn hostile_grammars_end() {
     let words = format!("root ::= {}", words.join(" | "));
     for text in [chain, doubled, doubled_empty, cycle, words] {
         let name: String = text.chars().take(40).collect();
-        compile(&text, Syntax::Gbnf, &Limits::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compile(&text, Syntax::Gbnf).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
     for text in
         ["root ::= \"a\"{1000000}", "root ::= (\"ab\"{1000}){1000}", "root ::= ((\"a\"*)*)*"]
     {
-        compile(text, Syntax::Gbnf, &Limits::default()).unwrap();
+        compile(text, Syntax::Gbnf).unwrap();
     }
 }
 
@@ -225,7 +230,7 @@ fn errors_of_other_syntaxes_say_where() {
         (Syntax::W3c, "A ::= B - 'x'\nB ::= 'x' | '(' B ')'", "line 1, column 9"),
     ];
     for (syntax, text, place) in cases {
-        let error = compile(text, syntax, &Limits::default()).unwrap_err().to_string();
+        let error = compile(text, syntax).unwrap_err().to_string();
         assert!(error.contains(place), "{text}: {error}");
     }
 }
