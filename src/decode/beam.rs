@@ -58,10 +58,10 @@ pub(crate) fn run(
     let request = output.request;
     check(decoder, beam, output)?;
     let row = decoder.prefill(output)?;
-    let most = request.max_tokens.min(decoder.model.context_len() - request.prompt.len());
+    let most = request.max_tokens.min(decoder.main.model.context_len() - request.prompt.len());
     let end = guard.end();
     // The search overwrites sequence 0, so nothing of it can be kept for the next request.
-    decoder.held.clear();
+    decoder.main.held.clear();
     let first = Hypothesis { guard, tokens: Vec::new(), score: 0.0, row, sequence: 0 };
     let mut beams = vec![first];
     let mut finished: Vec<Finished> = Vec::new();
@@ -89,7 +89,8 @@ pub(crate) fn run(
         }
     };
     for &token in &tokens {
-        output.text.push(decoder.model.vocabulary().bytes(token).unwrap_or_default());
+        let bytes = decoder.model().vocabulary().bytes(token).unwrap_or_default();
+        output.text.push(bytes, |_| false);
     }
     output.tokens = tokens;
     Ok(finish)
@@ -97,7 +98,7 @@ pub(crate) fn run(
 
 fn check(decoder: &Decoder<'_>, beam: &Beam, output: &Output<'_>) -> Result<()> {
     let bad = |message: String, help: &str| Err(Error::new(Kind::BadArgument, message).help(help));
-    let (width, sequences) = (beam.width, decoder.model.max_sequences());
+    let (width, sequences) = (beam.width, decoder.main.model.max_sequences());
     if width == 0 || width > 128 || width * 2 > sequences {
         let message =
             format!("{width} beams need {} sequences, the model holds {sequences}", width * 2);
@@ -127,7 +128,7 @@ fn candidates(
         let mask = Some(hypothesis.guard.mask()?);
         output.statistics.mask_time += clock.elapsed();
         let clock = Instant::now();
-        let logits = decoder.row(hypothesis.row)?;
+        let logits = decoder.main.row(hypothesis.row)?;
         let position = hypothesis.tokens.len() as u64;
         let step = Step { logits, mask, history: &hypothesis.tokens, position };
         // Twice as many as beams: if half of them end, there are still enough that go on.
@@ -153,7 +154,7 @@ fn survivors<'c>(
 ) -> Vec<&'c Candidate> {
     let mut survivors = Vec::new();
     for (rank, candidate) in candidates.iter().enumerate() {
-        if decoder.model.vocabulary().is_end(candidate.token) {
+        if decoder.main.model.vocabulary().is_end(candidate.token) {
             // An end counts only if it beats what goes on: else one beam would not be greedy.
             if rank >= beam.width {
                 continue;
@@ -182,7 +183,7 @@ fn advance(
     for (slot, survivor) in (0..).zip(survivors) {
         let parent = &beams[survivor.parent];
         let sequence = slot * 2 + bank;
-        decoder.model.copy(parent.sequence, sequence)?;
+        decoder.main.model.copy(parent.sequence, sequence)?;
         let mut guard = parent.guard.clone();
         guard.accept(survivor.token)?;
         let mut tokens = parent.tokens.clone();
@@ -190,7 +191,7 @@ fn advance(
         let row = batch.push(survivor.token, sequence, true);
         children.push(Hypothesis { guard, tokens, score: survivor.score, row, sequence });
     }
-    decoder.model.eval(&batch)?;
+    decoder.main.model.eval(&batch)?;
     output.statistics.time_model(clock.elapsed(), 1);
     Ok(children)
 }
@@ -204,14 +205,76 @@ mod tests {
     use crate::model::scripted::ScriptedModel;
     use crate::sample::Settings;
 
-    const SCHEMA: &str = r#"{"enum": ["ab", "aab", "ba", "b", 1, 12, 120, 3, true, null]}"#;
+    /// Few enough for all their spellings to be tried.
+    const TEXTS: &str = "a\nan\nand\nthe\nin\ning\nion\n19\n120\n10\nno\nnone\ntrue\nfalse\ngood";
 
     fn request(model: &ScriptedModel, strategy: Strategy) -> Result<Request> {
-        let options = crate::schema::Options::default();
-        let grammar = crate::schema::compile(SCHEMA, &options)?;
+        let limits = crate::limits::Limits::default();
+        let grammar = crate::syntax::compile(TEXTS, crate::syntax::Syntax::Choice, &limits)?;
         let constraint = Constraint::new(&grammar, model.vocabulary())?;
         let prompt = model.plain("choose")?.tokens;
         Ok(Request { strategy, ..Request::new(prompt).constrained(constraint) })
+    }
+
+    /// The sum of log-probabilities of every output, by trying them all.
+    fn all(
+        model: &mut ScriptedModel,
+        request: &Request,
+        raw: bool,
+    ) -> Result<Vec<(Vec<TokenId>, f64)>> {
+        let constraint = request.constraint.as_ref().expect("a constraint");
+        let end = model.vocabulary().end_tokens()[0];
+        let mut outputs = Vec::new();
+        let mut open = vec![(Vec::new(), constraint.matcher(), 0.0)];
+        while let Some((tokens, mut matcher, score)) = open.pop() {
+            model.truncate(0, 0)?;
+            let said = [request.prompt.as_slice(), &tokens].concat();
+            model.eval(&Batch::prompt(0, &said))?;
+            let logits = model.logits(said.len() - 1)?;
+            let allowed: Vec<TokenId> = matcher.mask()?.iter().collect();
+            let log_sum = |ids: &mut dyn Iterator<Item = TokenId>| {
+                ids.map(|id| f64::from(logits[id as usize]).exp()).sum::<f64>().ln()
+            };
+            let sum = match raw {
+                true => log_sum(&mut (0..logits.len() as TokenId)),
+                false => log_sum(&mut allowed.iter().copied()),
+            };
+            for token in allowed {
+                let score = score + f64::from(logits[token as usize]) - sum;
+                if token == end {
+                    outputs.push((tokens.clone(), score));
+                    continue;
+                }
+                let mut next = matcher.fork();
+                next.accept(token)?;
+                open.push(([tokens.as_slice(), &[token]].concat(), next, score));
+            }
+        }
+        Ok(outputs)
+    }
+
+    #[test]
+    fn enough_beams_find_the_best_of_all_outputs() -> Result<()> {
+        let mut won_by_length = 0;
+        for seed in 0..30 {
+            let mut model = ScriptedModel::noise(seed).with_sequences(128);
+            for (penalty, constrained_score) in [(0.0, false), (1.0, false), (0.6, true)] {
+                let beam = Beam { width: 64, length_penalty: penalty, constrained_score };
+                let request = request(&model, Strategy::Beam(beam))?;
+                let outcome = Decoder::new(&mut model).run(&request)?;
+                let outputs = all(&mut model, &request, !constrained_score)?;
+                assert!(outputs.len() < 64, "{} outputs", outputs.len());
+                let value =
+                    |row: &(Vec<TokenId>, f64)| row.1 / (row.0.len() as f64 + 1.0).powf(penalty);
+                let best = outputs.iter().max_by(|a, b| value(a).total_cmp(&value(b)));
+                let sum = outputs.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+                assert_eq!(Some(&outcome.tokens), best.map(|row| &row.0), "seed {seed}");
+                assert_eq!(outcome.finish, FinishReason::Complete);
+                won_by_length += usize::from(best.map(|r| &r.0) != sum.map(|r| &r.0));
+            }
+        }
+        assert!(won_by_length > 0, "the length penalty was not tested");
+        Ok(())
     }
 
     #[test]

@@ -3,67 +3,212 @@
 //! By hand, *lookup*: the prompt says `order 4711 of Ada Lovelace`, the output so far ends in
 //! `" of Ada"`; its last two tokens occurred in the prompt, so the draft is what followed there.
 //! *Forced*: after `{"na` the constraint leaves only `me": `; the draft is how the tokenizer spells
-//! that. Either way the automaton cuts the draft before the first token it does not allow.
+//! that. A *model* or *heads* guess token by token. The sources are asked in turn, each goes on where
+//! the one before it stopped, and the automaton cuts a draft before the first token that it does not
+//! allow, or that ends the output.
 //!
-//! The length adapts: a draft that was right throughout doubles it, one that was not sets it to one
-//! more than what was right. Wrong drafts cost passes that are slower for being longer.
+//! A drafting model is masked like the model that decides: what it guesses is never wasted on a
+//! forbidden token. Under [`Verification::Match`] it draws with the random number that the model
+//! will draw with, so that two models that agree draw the same token.
 
 use crate::decode::output::{Guard, Output};
-use crate::decode::{Drafts, Strategy};
+use crate::decode::pace::Pace;
+use crate::decode::track::Track;
+use crate::decode::verify::{Law, pick};
+use crate::decode::{Drafts, Request, Source, Strategy, Verification};
 use crate::error::Result;
+use crate::matcher::Mask;
 use crate::model::Model;
-use crate::vocab::TokenId;
+use crate::sample::random::{Purpose, uniform};
+use crate::sample::{Sampler, Step};
+use crate::vocab::{TokenId, Vocabulary};
 
-/// Makes drafts for one run.
-pub(crate) struct Drafter {
-    drafts: Option<Drafts>,
-    /// Tokens to draft next time.
-    len: usize,
+/// Guessed tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub tokens: Vec<TokenId>,
+    /// The law that each was drawn from; `None` if it was not drawn.
+    laws: Vec<Option<Law>>,
+    /// Which source drafted, and up to where.
+    parts: Vec<(usize, usize)>,
 }
 
-impl Drafter {
-    /// The drafter of a strategy; most have none.
-    pub fn new(strategy: &Strategy) -> Self {
-        match strategy {
-            Strategy::Draft(drafts) => Self { drafts: Some(drafts.clone()), len: drafts.most },
-            _ => Self { drafts: None, len: 0 },
+impl Draft {
+    /// The token at a place, with the law that it was drawn from.
+    pub fn get(&self, place: usize) -> Option<(TokenId, Option<&Law>)> {
+        let token = *self.tokens.get(place)?;
+        Some((token, self.laws.get(place)?.as_ref()))
+    }
+}
+
+/// The output as it would be with the draft.
+struct Ahead {
+    guard: Guard,
+    /// Prompt, output and draft.
+    said: Vec<TokenId>,
+    /// Where in that the output begins.
+    start: usize,
+    draft: Draft,
+    /// Whether the output would end here.
+    ended: bool,
+}
+
+impl Ahead {
+    /// Appends a token to the draft, if it is allowed and does not end the output.
+    fn push(&mut self, token: TokenId, law: Option<Law>, vocabulary: &Vocabulary) -> bool {
+        self.ended = vocabulary.is_end(token);
+        if self.ended || self.guard.accept(token).is_err() {
+            return false;
         }
+        self.said.push(token);
+        self.draft.tokens.push(token);
+        self.draft.laws.push(law);
+        true
+    }
+}
+
+/// Makes drafts for one run.
+pub(crate) struct Drafter<'r> {
+    drafts: &'r Drafts,
+    /// One per source.
+    paces: Vec<Pace>,
+    /// Draws what a model drafts.
+    sampler: Sampler,
+}
+
+impl<'r> Drafter<'r> {
+    /// The drafter of a request; most strategies have none.
+    pub fn new(request: &'r Request) -> Result<Option<Self>> {
+        let Strategy::Draft(drafts) = &request.strategy else { return Ok(None) };
+        Ok(Some(Self {
+            drafts,
+            paces: vec![Pace::new(drafts.most, drafts.pays); drafts.sources.len()],
+            sampler: Sampler::new(request.settings.clone(), request.index)?,
+        }))
+    }
+
+    /// How drafted tokens are judged.
+    pub fn verification(&self) -> Verification {
+        self.drafts.verification
     }
 
     /// Guesses what comes next; nothing if there is nothing to go by.
     pub fn draft(
-        &self,
-        model: &dyn Model,
-        output: &Output<'_>,
-        guard: &Guard,
-    ) -> Result<Vec<TokenId>> {
-        let Some(drafts) = &self.drafts else { return Ok(Vec::new()) };
-        let (prompt, tokens) = (&output.request.prompt, &output.tokens);
+        &mut self,
+        (main, mut assistant): (&mut Track<'_>, Option<&mut Track<'_>>),
+        (output, guard): (&Output<'_>, &Guard),
+    ) -> Result<Draft> {
+        let (prompt, position) = (&output.request.prompt, output.tokens.len());
+        let said = [prompt.as_slice(), &output.tokens].concat();
         // The pass must fit the context, and tokens after the last allowed one are of no use.
-        let room = model.context_len().saturating_sub(prompt.len() + tokens.len() + 1);
-        let left = output.request.max_tokens.saturating_sub(tokens.len() + 1);
-        let most = self.len.min(room).min(left).min(model.max_batch() - 1);
-        let mut guess = Vec::new();
-        if drafts.forced {
-            guess = forced(model, guard)?;
+        let room = main.model.context_len().saturating_sub(said.len() + 1);
+        let left = output.request.max_tokens.saturating_sub(position + 1);
+        let most = self.drafts.most.min(room).min(left).min(main.model.max_batch() - 1);
+        let lens: Vec<usize> = self.paces.iter().map(|pace| pace.len(position)).collect();
+        if most == 0 || lens.iter().all(|&len| len == 0) {
+            return Ok(Draft::default());
         }
-        if drafts.lookup && guess.len() < most {
-            let all = [prompt.as_slice(), tokens.as_slice(), guess.as_slice()].concat();
-            guess.extend_from_slice(lookup(&all));
+        let (guard, draft) = (guard.clone(), Draft::default());
+        let mut ahead = Ahead { guard, said, start: prompt.len(), draft, ended: false };
+        let vocabulary = main.model.vocabulary().clone();
+        for (index, (source, len)) in self.drafts.sources.iter().zip(lens).enumerate() {
+            let len = len.min(most - ahead.draft.tokens.len());
+            if len == 0 || ahead.ended {
+                continue;
+            }
+            let guess = match (source, assistant.as_deref_mut()) {
+                (Source::Forced, _) => forced(main.model, &mut ahead.guard)?,
+                (Source::Lookup, _) => lookup(&ahead.said).to_vec(),
+                (Source::Heads, _) => self.heads(main, &ahead, len)?,
+                (Source::Model, Some(assistant)) => {
+                    self.model(assistant, (&mut ahead, len), &vocabulary)?;
+                    Vec::new()
+                }
+                (Source::Model, None) => Vec::new(),
+            };
+            for &token in guess.iter().take(len) {
+                if !ahead.push(token, None, &vocabulary) {
+                    break;
+                }
+            }
+            ahead.draft.parts.push((index, ahead.draft.tokens.len()));
         }
-        guess.truncate(most);
-        cut(&mut guess, model, guard);
-        Ok(guess)
+        Ok(ahead.draft)
     }
 
-    /// Adapts the length to how much of the last draft was right. `chosen` counts the token after
-    /// the draft too.
-    pub fn learn(&mut self, drafted: usize, chosen: usize) {
-        let most = self.drafts.as_ref().map_or(0, |drafts| drafts.most);
-        self.len = match chosen > drafted {
-            true => (self.len * 2).min(most),
-            false => chosen.clamp(1, most.max(1)),
-        };
+    /// Learns that the first `right` tokens of a draft were right. Who was not reached is not judged.
+    pub fn learn(&mut self, draft: &Draft, right: usize, position: usize) {
+        let mut start = 0;
+        for &(source, end) in &draft.parts {
+            if end > start && right >= start {
+                self.paces[source].learn(end - start, right.min(end) - start, position);
+            }
+            start = end;
+        }
+    }
+
+    /// What the model's heads expect after the draft so far, as far as they agree with it.
+    fn heads(&self, main: &mut Track<'_>, ahead: &Ahead, len: usize) -> Result<Vec<TokenId>> {
+        let (draft, list) = (&ahead.draft.tokens, &self.drafts.shortlist);
+        let all =
+            main.model.predict(&ahead.said[..ahead.said.len() - draft.len()], draft.len() + len)?;
+        let after = all.strip_prefix(draft.as_slice()).unwrap_or_default();
+        let listed = |token: &&TokenId| list.as_ref().is_none_or(|list| list.contains(**token));
+        Ok(after.iter().take_while(listed).copied().collect())
+    }
+
+    /// The tokens of a mask that a model may draft, one bit each; `None` if those are all. By the
+    /// rejection rule it must not draw an end: whether a draft is cut must not depend on the draw.
+    fn drawable(&self, mask: &Mask<'_>, vocabulary: &Vocabulary) -> Option<Vec<u32>> {
+        let list = self.drafts.shortlist.as_ref();
+        let ends = self.drafts.verification == Verification::Match;
+        if list.is_none() && ends {
+            return None;
+        }
+        let mut words = vec![0; vocabulary.len().div_ceil(32)];
+        for id in mask.iter() {
+            if list.is_none_or(|list| list.contains(id)) && (ends || !vocabulary.is_end(id)) {
+                words[id as usize / 32] |= 1 << (id % 32);
+            }
+        }
+        Some(words)
+    }
+
+    /// Lets the assistant go on for up to `len` tokens.
+    fn model(
+        &mut self,
+        assistant: &mut Track<'_>,
+        (ahead, len): (&mut Ahead, usize),
+        vocabulary: &Vocabulary,
+    ) -> Result<()> {
+        for _ in 0..len {
+            if ahead.said.len() > assistant.model.context_len() {
+                break;
+            }
+            let logits = assistant.follow(&ahead.said)?;
+            let history = &ahead.said[ahead.start..];
+            let mut mask = ahead.guard.mask()?;
+            let words = self.drawable(&mask, vocabulary);
+            mask = words.as_ref().map_or(mask, |words| Mask::Dense(words));
+            if mask.is_empty() {
+                break;
+            }
+            let position = history.len() as u64;
+            let step = Step { logits, mask: Some(mask), history, position };
+            let (token, law) = match self.drafts.verification {
+                Verification::Match => (self.sampler.sample(&step)?, None),
+                Verification::Rejection => {
+                    let law = self.sampler.law(&step)?;
+                    let (seed, stream) = (self.sampler.settings().seed, self.sampler.stream());
+                    let draw = uniform(seed, stream, position, Purpose::Draft);
+                    (pick(&law, draw).unwrap_or_default(), Some(law))
+                }
+            };
+            if !ahead.push(token, law, vocabulary) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -82,32 +227,17 @@ fn lookup(tokens: &[TokenId]) -> &[TokenId] {
 }
 
 /// What the constraint forces, as the tokenizer spells it.
-fn forced(model: &dyn Model, guard: &Guard) -> Result<Vec<TokenId>> {
+fn forced(model: &dyn Model, guard: &mut Guard) -> Result<Vec<TokenId>> {
     let Guard::Constrained(matcher) = guard else { return Ok(Vec::new()) };
-    let bytes = matcher.fork().forced_bytes();
+    let bytes = matcher.forced_bytes();
     // Half a character has no spelling of its own.
     let whole = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     if whole.is_empty() { Ok(Vec::new()) } else { model.tokenize(whole, false) }
 }
 
-/// Cuts a draft before the first token that is not allowed, or that ends the output.
-fn cut(draft: &mut Vec<TokenId>, model: &dyn Model, guard: &Guard) {
-    let mut ahead = match guard {
-        Guard::Constrained(_) => Some(guard.clone()),
-        Guard::Free(_) => None,
-    };
-    let allowed = draft.iter().take_while(|&&token| {
-        let ends = model.vocabulary().is_end(token);
-        !ends && ahead.as_mut().is_none_or(|guard| guard.accept(token).is_ok())
-    });
-    let allowed = allowed.count();
-    draft.truncate(allowed);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::constraint::Constraint;
     use crate::decode::{Decoder, FinishReason, Request};
     use crate::model::scripted::ScriptedModel;
     use crate::sample::Settings;
@@ -119,53 +249,6 @@ mod tests {
         assert_eq!(lookup(&[5, 1, 2, 7, 6, 1, 2, 8, 5, 1, 2]), [7, 6, 1, 2, 8, 5, 1, 2]);
         assert_eq!(lookup(&[4, 4, 4]), [4]);
         assert!(lookup(&[1, 2, 3]).is_empty() && lookup(&[1]).is_empty() && lookup(&[]).is_empty());
-    }
-
-    /// Drafts of every kind and length give the output of plain sampling.
-    #[test]
-    fn drafts_change_nothing_but_the_number_of_passes() -> Result<()> {
-        let schema = r#"{"type": "object", "properties": {"title": {"type": "string", "maxLength": 12},
-            "tags": {"type": "array", "items": {"enum": ["alpha", "beta"]}, "maxItems": 3}},
-            "required": ["title", "tags"], "additionalProperties": false}"#;
-        let grammar = crate::schema::compile(schema, &crate::schema::Options::default())?;
-        let (mut drafted, mut accepted) = (0, 0);
-        for seed in 0..40 {
-            let mut model = ScriptedModel::noise(seed % 4);
-            let constraint = Constraint::new(&grammar, model.vocabulary())?;
-            let prompt = model.plain("the title and the tags, the title and the tags")?.tokens;
-            let mut plain = Request::new(prompt).with(Settings { seed, ..Settings::drawing(0.7) });
-            plain.max_tokens = [7, 60][seed as usize % 2];
-            plain.log_probs = Some(0);
-            match seed % 3 {
-                0 => plain.stop = vec!["the".into(), "a".into()],
-                _ => plain.constraint = Some(constraint),
-            }
-            let expected = Decoder::new(&mut model).run(&plain)?;
-            for (lookup, forced) in [(true, false), (false, true), (true, true)] {
-                for most in [1, 3, 15] {
-                    let strategy = Strategy::Draft(Drafts { lookup, forced, most });
-                    let request = Request { strategy, ..plain.clone() };
-                    let outcome = Decoder::new(&mut model).run(&request)?;
-                    assert_eq!(
-                        outcome.tokens,
-                        expected.tokens,
-                        "seed {seed}, {request_of:?}",
-                        request_of = request.strategy
-                    );
-                    assert_eq!(
-                        (&outcome.bytes, outcome.finish),
-                        (&expected.bytes, expected.finish)
-                    );
-                    assert_eq!(outcome.log_probs, expected.log_probs);
-                    let counts = outcome.statistics;
-                    assert!(counts.passes <= expected.statistics.passes);
-                    drafted += counts.drafted_tokens;
-                    accepted += counts.accepted_tokens;
-                }
-            }
-        }
-        assert!(drafted > accepted && accepted > 0, "{accepted} of {drafted}: nothing was tested");
-        Ok(())
     }
 
     #[test]

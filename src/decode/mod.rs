@@ -7,7 +7,7 @@
 //!            └───────────────────────────────────────────┘
 //! ```
 //!
-//! A [`Request`] says what is wanted, a [`Decoder`] runs it on a [`Model`], an [`Outcome`] is what
+//! A [`Request`] says what is wanted, a [`Decoder`] runs it on a [`Model`](crate::model::Model), an [`Outcome`] is what
 //! came out and why it ended. Without a constraint every token is allowed.
 //!
 //! # Example
@@ -25,6 +25,8 @@
 //! # Invariants
 //! * Every token was allowed by the mask of its step: nothing is injected, not even what is
 //!   forced, which is chosen under its mask of one like any other token (without reading logits).
+//! * A draft decides nothing: with [`Verification::Match`] the output is that of plain sampling,
+//!   with [`Verification::Rejection`] its law is.
 //! * The number of a token, not the history of calls, keys its random number: the same request
 //!   on the same model gives the same output, also for the third answer of several.
 //! * The prompt goes through the model in chunks at fixed places, and what is kept from an earlier
@@ -32,19 +34,29 @@
 //! * There is always a maximum of tokens.
 
 mod beam;
+mod contrast;
 mod draft;
 mod output;
+mod pace;
 mod run;
+mod strategy;
 mod text;
+mod track;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
 
 use crate::constraint::Constraint;
 use crate::limits::Cancel;
-use crate::model::Model;
 use crate::sample::Settings;
 use crate::sample::logprob::StepLogProbs;
 use crate::vocab::TokenId;
 use std::fmt;
 use std::time::Duration;
+use track::Track;
 
 /// The maximum of tokens unless the request says otherwise.
 pub const DEFAULT_MAX_TOKENS: usize = 512;
@@ -52,7 +64,7 @@ pub const DEFAULT_MAX_TOKENS: usize = 512;
 /// What is to be generated, and how.
 #[derive(Clone)]
 pub struct Request {
-    /// The prompt as [`Model::chat`] or [`Model::plain`] made it.
+    /// The prompt as [`chat`](crate::model::Model::chat) or [`plain`](crate::model::Model::plain) made it.
     pub prompt: Vec<TokenId>,
     /// What the output must satisfy.
     pub constraint: Option<Constraint>,
@@ -62,8 +74,8 @@ pub struct Request {
     pub strategy: Strategy,
     /// Ends the output at the latest.
     pub max_tokens: usize,
-    /// Texts that end the output where they occur, not part of it. Not under a constraint, whose
-    /// documents they could cut.
+    /// Texts that end the output where they occur, not part of it. Under a constraint they end it
+    /// only where what came before is a whole document: elsewhere they are text like any other.
     pub stop: Vec<String>,
     /// Computes log-probabilities, with this many alternatives per token.
     pub log_probs: Option<usize>,
@@ -99,67 +111,6 @@ impl Request {
     #[must_use]
     pub fn with(self, settings: Settings) -> Self {
         Self { settings, ..self }
-    }
-}
-
-/// How the next tokens are found. New strategies may be added.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// The best token at every step, whatever the temperature says.
-    Greedy,
-    /// One draw per step, by the settings.
-    Sample,
-    /// As [`Strategy::Sample`], with drafts of several tokens that one pass of the model verifies:
-    /// the same output, in fewer passes.
-    Draft(Drafts),
-    /// The most likely output as a whole, as far as a few beams find it; draws nothing.
-    Beam(Beam),
-}
-
-/// Where drafts come from, and how long they are.
-///
-/// A draft never decides anything. The model computes the logits after each of its tokens in one
-/// pass; then tokens are chosen exactly as they would be without it, and as long as the choice
-/// agrees with the draft the next logits are there already. Since a choice depends on its logits and
-/// its position alone, the output is that of plain sampling, token for token (given logits that do
-/// not depend on the shape of the batch).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drafts {
-    /// Copies what followed the last few tokens where they occurred before, in the prompt or in the
-    /// output. For outputs that quote their input.
-    pub lookup: bool,
-    /// Proposes what the constraint forces, in the tokenizer's own spelling. For keys and
-    /// punctuation.
-    pub forced: bool,
-    /// Most tokens of a draft.
-    pub most: usize,
-}
-
-impl Default for Drafts {
-    fn default() -> Self {
-        Self { lookup: true, forced: true, most: 8 }
-    }
-}
-
-/// Beam search: keeps the `width` most likely beginnings at each step.
-///
-/// Helps where one output is right, as in extraction; for conversation the most likely text is bland.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Beam {
-    /// Beams; the model needs twice as many sequences.
-    pub width: usize,
-    /// The sum of log-probabilities is divided by the number of tokens to this power: 0 prefers
-    /// short outputs, 1 compares means.
-    pub length_penalty: f64,
-    /// Scores by the law renormalised over the mask instead of the model's own: then what is forced
-    /// costs nothing, and unlikely documents with much forced text look good.
-    pub constrained_score: bool,
-}
-
-impl Default for Beam {
-    fn default() -> Self {
-        Self { width: 4, length_penalty: 1.0, constrained_score: false }
     }
 }
 
@@ -257,6 +208,8 @@ pub struct Statistics {
     pub mask_time: Duration,
     /// Time for choosing tokens.
     pub sample_time: Duration,
+    /// Time for drafting.
+    pub draft_time: Duration,
     /// All together.
     pub total_time: Duration,
 }
@@ -287,9 +240,8 @@ impl Statistics {
 
 /// Runs requests on a model, one after the other.
 pub struct Decoder<'m> {
-    model: &'m mut dyn Model,
-    /// What sequence 0 of the model holds.
-    held: Vec<TokenId>,
-    /// How much of that is a prompt that went through the model in whole chunks.
-    prompt_len: usize,
+    /// The model that decides.
+    main: Track<'m>,
+    /// A second model, for the strategies that need one.
+    assistant: Option<Track<'m>>,
 }

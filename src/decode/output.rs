@@ -1,10 +1,12 @@
 //! The state of a run: what may come next ([`Guard`]) and what came so far ([`Output`]).
 
 use crate::decode::text::TextStream;
+use crate::decode::verify::{Law, decide};
 use crate::decode::{FinishReason, Request, Statistics, Strategy};
 use crate::error::Result;
 use crate::matcher::{Mask, Matcher};
 use crate::sample::logprob::{StepLogProbs, log_probs};
+use crate::sample::random::{Purpose, uniform};
 use crate::sample::{Sampler, Settings, Step};
 use crate::vocab::{Token, TokenId, Vocabulary};
 use std::time::Instant;
@@ -43,6 +45,21 @@ impl Guard {
             Guard::Constrained(matcher) => matcher.accept(token),
             Guard::Free(_) => Ok(()),
         }
+    }
+
+    /// Whether the output could end after `cut` bytes, which end in the last token.
+    fn may_end(&self, cut: usize) -> bool {
+        let Guard::Constrained(matcher) = self else { return true };
+        let mut matcher = matcher.fork();
+        let mut whole = Vec::new();
+        while matcher.text().len() > cut {
+            whole = matcher.text()[..].to_vec();
+            if matcher.rollback(1).is_err() {
+                return false;
+            }
+        }
+        let rest = whole.get(matcher.text().len()..cut).unwrap_or_default();
+        matcher.accept_bytes(rest).is_ok() && matcher.can_stop()
     }
 
     /// Whether the document is whole and nothing may follow.
@@ -100,12 +117,29 @@ impl<'r> Output<'r> {
         full.then_some(FinishReason::ContextFull)
     }
 
-    /// Chooses a token.
-    pub fn choose(&mut self, mask: Mask<'_>, logits: &[f32]) -> Result<TokenId> {
+    /// Chooses a token: from `scores` instead of the logits, if there are any; the drafted one by
+    /// the rejection rule, if it is given with the law that it was drawn from.
+    pub fn choose(
+        &mut self,
+        mask: Mask<'_>,
+        (logits, scores): (&[f32], Option<&[f32]>),
+        drafted: Option<(TokenId, Option<&Law>)>,
+    ) -> Result<TokenId> {
         let clock = Instant::now();
         let position = self.tokens.len() as u64;
         let step = Step { logits, mask: Some(mask), history: &self.tokens, position };
-        let token = self.sampler.sample(&step)?;
+        let scored = Step { logits: scores.unwrap_or(logits), ..step };
+        let token = match drafted {
+            None => self.sampler.sample(&scored)?,
+            Some((token, law)) => {
+                let (seed, stream) = (self.sampler.settings().seed, self.sampler.stream());
+                let number = |purpose| uniform(seed, stream, position, purpose);
+                let numbers = (number(Purpose::Accept), number(Purpose::Residual));
+                // What was not drawn is a draft that is sure.
+                let sure = vec![(token, 1.0)];
+                decide(&self.sampler.law(&scored)?, law.unwrap_or(&sure), token, numbers)
+            }
+        };
         if let Some(alternatives) = self.request.log_probs {
             self.log_probs.push(log_probs(&step, token, alternatives)?);
         }
@@ -127,7 +161,8 @@ impl<'r> Output<'r> {
             return Ok(Some(guard.end()));
         }
         self.tokens.push(token);
-        let stopped = self.text.push(vocabulary.bytes(token).unwrap_or_default());
+        let bytes = vocabulary.bytes(token).unwrap_or_default();
+        let stopped = self.text.push(bytes, |cut| guard.may_end(cut));
         if stopped.is_none() {
             self.text.show(false, sink);
         }

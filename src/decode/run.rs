@@ -1,28 +1,41 @@
 //! The loop of one request on sequence 0.
 
-use crate::decode::draft::Drafter;
+use crate::decode::draft::{Draft, Drafter};
 use crate::decode::output::{Guard, Output};
-use crate::decode::{Decoder, FinishReason, Outcome, Request, Strategy, beam};
+use crate::decode::track::{SEQUENCE, Track};
+use crate::decode::{
+    Contrastive, Decoder, FinishReason, Outcome, Request, Source, Strategy, Verification, beam,
+    contrast,
+};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Batch, Model, context_full};
 use crate::vocab::TokenId;
 use std::time::Instant;
 
-/// The sequence that requests run on.
-const SEQUENCE: u32 = 0;
-
-/// Tokens of the prompt that go through the model at a time, always at multiples of this place.
-const CHUNK: usize = 64;
-
 impl<'m> Decoder<'m> {
     /// A decoder on `model`, whose sequences it takes over.
     pub fn new(model: &'m mut dyn Model) -> Self {
-        Self { model, held: Vec::new(), prompt_len: 0 }
+        Self { main: Track::new(model), assistant: None }
+    }
+
+    /// The same with a second model over the same vocabulary: the one that drafts for
+    /// [`Source::Model`], the amateur of [`Strategy::Contrastive`].
+    #[must_use]
+    pub fn with_assistant(self, model: &'m mut dyn Model) -> Self {
+        Self { assistant: Some(Track::new(model)), ..self }
+    }
+
+    /// The same with another number of tokens of the prompt that go through the model at a time: at
+    /// least 1, at most what the model takes. Rounding may depend on it, and nothing else.
+    #[must_use]
+    pub fn with_chunk(mut self, tokens: usize) -> Self {
+        self.main.chunk = tokens.clamp(1, self.main.model.max_batch());
+        self
     }
 
     /// The model.
     pub fn model(&self) -> &dyn Model {
-        self.model
+        self.main.model
     }
 
     /// Runs a request.
@@ -37,18 +50,20 @@ impl<'m> Decoder<'m> {
     ///
     /// # Errors
     /// [`Kind::BadArgument`] for settings out of range, an empty prompt, a constraint over another
-    /// vocabulary, or stop texts together with a constraint; [`Kind::TooLarge`] if the prompt does
+    /// vocabulary, or a strategy that the models cannot serve; [`Kind::TooLarge`] if the prompt does
     /// not fit the context; [`Kind::Model`] if the model fails; [`Kind::Cancelled`].
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
         let mut output = Output::new(request)?;
-        let mut guard = Guard::new(request, self.model.vocabulary());
-        let kept = self.reuse(&request.prompt)?;
-        output.statistics.reused_tokens = kept;
+        let mut guard = Guard::new(request, self.main.model.vocabulary());
+        output.statistics.reused_tokens = self.main.reuse(&request.prompt)?;
+        if let Some(assistant) = &mut self.assistant {
+            assistant.reuse(&request.prompt)?;
+        }
         let finish = match &request.strategy {
             Strategy::Beam(beam) => beam::run(self, beam, &mut output, guard)?,
-            strategy => self.rounds(strategy, (&mut output, &mut guard), sink)?,
+            _ => self.rounds((&mut output, &mut guard), sink)?,
         };
         output.text.show(true, sink);
         output.statistics.tokens = output.tokens.len();
@@ -65,30 +80,22 @@ impl<'m> Decoder<'m> {
     /// Chooses tokens until the output ends.
     fn rounds(
         &mut self,
-        strategy: &Strategy,
         (output, guard): (&mut Output<'_>, &mut Guard),
         sink: &mut dyn FnMut(&str),
     ) -> Result<FinishReason> {
         let request = output.request;
-        let mut drafter = Drafter::new(strategy);
-        let mut pending = request.prompt[self.held.len()..].to_vec();
+        let mut drafter = Drafter::new(request)?;
+        let mut pending = request.prompt[self.main.held.len()..].to_vec();
         loop {
-            if let Some(finish) = output.finished(guard, self.model.context_len()) {
+            if let Some(finish) = output.finished(guard, self.main.model.context_len()) {
                 return Ok(finish);
             }
             check_cancelled(request)?;
-            let draft = match output.tokens.is_empty() {
-                true => Vec::new(),
-                false => drafter.draft(self.model, output, guard)?,
-            };
-            let finish = match draft.is_empty() {
-                true => self.step(&pending, (output, guard), sink)?,
-                false => {
-                    let before = output.tokens.len();
-                    let finish = self.verify(&pending, &draft, (output, guard), sink)?;
-                    drafter.learn(draft.len(), output.tokens.len() - before);
-                    finish
-                }
+            // The prompt takes passes of its own.
+            let drafter = drafter.as_mut().filter(|_| !output.tokens.is_empty());
+            let finish = match drafter {
+                None => self.step(&pending, (output, guard), sink)?,
+                Some(drafter) => self.round(drafter, &pending, (output, guard), sink)?,
             };
             match (finish, output.tokens.last()) {
                 (Some(finish), _) => return Ok(finish),
@@ -101,38 +108,52 @@ impl<'m> Decoder<'m> {
     /// Refuses what cannot work before the model does anything.
     fn check(&self, request: &Request) -> Result<()> {
         let bad = |message: &str| Err(Error::new(Kind::BadArgument, message));
-        let (prompt, room) = (request.prompt.len(), self.model.context_len());
+        let (prompt, room) = (request.prompt.len(), self.main.model.context_len());
         if prompt == 0 {
             return bad("the prompt is empty");
         }
         if prompt >= room {
             return Err(context_full(prompt + 1, room));
         }
-        let Some(constraint) = &request.constraint else { return Ok(()) };
-        if !request.stop.is_empty() {
-            return bad("stop texts could cut the document that the constraint completes");
-        }
-        match constraint.vocabulary().hash() == self.model.vocabulary().hash() {
+        self.check_strategy(&request.strategy)?;
+        let hash = self.main.model.vocabulary().hash();
+        match request.constraint.as_ref().is_none_or(|c| c.vocabulary().hash() == hash) {
             true => Ok(()),
             false => bad("the constraint was compiled for another vocabulary than the model's"),
         }
     }
 
-    /// Cuts the sequence down to what it shares with `prompt`, in whole chunks of an earlier
-    /// prompt, so that the rest is computed in the same chunks as without it. At least one token
-    /// is left to compute.
-    fn reuse(&mut self, prompt: &[TokenId]) -> Result<usize> {
-        let earlier = self.held.iter().take(self.prompt_len);
-        let shared = earlier.zip(prompt).take_while(|(a, b)| a == b).count();
-        let mut kept = shared.min(prompt.len() - 1) / CHUNK * CHUNK;
-        if self.model.truncate(SEQUENCE, kept).is_err() {
-            // A recurrent model cannot go back to the middle of a sequence.
-            kept = 0;
-            self.model.truncate(SEQUENCE, kept)?;
+    /// Refuses a strategy that the models cannot serve.
+    fn check_strategy(&self, strategy: &Strategy) -> Result<()> {
+        let bad = |message: String| Error::new(Kind::BadArgument, message);
+        if let Strategy::Contrastive(contrastive) = strategy {
+            contrastive.check()?;
         }
-        self.held.truncate(kept);
-        self.prompt_len = prompt.len();
-        Ok(kept)
+        let model = &self.main.model;
+        if let Strategy::Draft(drafts) = strategy
+            && drafts.sources.contains(&Source::Heads)
+            && model.heads() == 0
+        {
+            let message =
+                format!("the model {} has no heads that predict several tokens", model.name());
+            return Err(bad(message).help("draft by lookup, by the constraint or by a small model"));
+        }
+        if !strategy.needs_assistant() {
+            return Ok(());
+        }
+        let Some(assistant) = &self.assistant else {
+            return Err(bad("the strategy needs a second model, a smaller one".to_owned())
+                .help("name one over the same vocabulary"));
+        };
+        match assistant.model.vocabulary().hash() == model.vocabulary().hash() {
+            true => Ok(()),
+            false => {
+                let (small, large) = (assistant.model.name(), model.name());
+                let message =
+                    format!("the models {large} and {small} do not have the same vocabulary");
+                Err(bad(message).help("take a smaller model of the same family"))
+            }
+        }
     }
 
     /// Computes `pending`, then chooses and takes the token after it.
@@ -147,29 +168,72 @@ impl<'m> Decoder<'m> {
         output.statistics.mask_time += clock.elapsed();
         let forced = (mask.count() == 1).then(|| mask.iter().next()).flatten();
         let clock = Instant::now();
-        let token = match forced {
+        let token = match (forced, &output.request.strategy) {
             // Where one token is allowed its logits change nothing, and the model can skip them.
-            Some(token) if output.request.log_probs.is_none() => {
-                self.feed(pending, false)?;
+            (Some(token), _) if output.request.log_probs.is_none() => {
+                self.main.feed(pending, false)?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
                 token
             }
-            _ => {
-                let last = self.feed(pending, true)?;
+            (None, Strategy::Contrastive(contrastive)) => {
+                let last = self.main.feed(pending, true)?;
+                let scores = self.contrast(contrastive, &mask, (output, last))?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
-                output.choose(mask, self.row(last)?)?
+                output.choose(mask, (self.main.row(last)?, Some(&scores)), None)?
+            }
+            _ => {
+                let last = self.main.feed(pending, true)?;
+                output.statistics.time_model(clock.elapsed(), output.tokens.len());
+                output.choose(mask, (self.main.row(last)?, None), None)?
             }
         };
         output.statistics.forced_tokens += usize::from(forced.is_some());
-        output.take(guard, token, (self.model.vocabulary(), sink))
+        output.take(guard, token, (self.main.model.vocabulary(), sink))
     }
 
-    /// Computes `pending` and a draft in one pass, then chooses token after token exactly as without
-    /// the draft, for as long as the choice is what was drafted.
+    /// The scores of a step whose logits are those of entry `last`.
+    fn contrast(
+        &mut self,
+        contrastive: &Contrastive,
+        mask: &crate::matcher::Mask<'_>,
+        (output, last): (&Output<'_>, usize),
+    ) -> Result<Vec<f32>> {
+        let mut scores = Vec::new();
+        let Some(assistant) = &mut self.assistant else { return Ok(scores) };
+        let said = [output.request.prompt.as_slice(), &output.tokens].concat();
+        let rows = (self.main.row(last)?, assistant.follow(&said)?);
+        contrast::score(contrastive, mask, rows, &mut scores)?;
+        Ok(scores)
+    }
+
+    /// Drafts and verifies; a plain step if there is nothing to draft.
+    fn round(
+        &mut self,
+        drafter: &mut Drafter<'_>,
+        pending: &[TokenId],
+        (output, guard): (&mut Output<'_>, &mut Guard),
+        sink: &mut dyn FnMut(&str),
+    ) -> Result<Option<FinishReason>> {
+        let clock = Instant::now();
+        let draft = drafter.draft((&mut self.main, self.assistant.as_mut()), (output, guard))?;
+        output.statistics.draft_time += clock.elapsed();
+        if draft.tokens.is_empty() {
+            return self.step(pending, (output, guard), sink);
+        }
+        let before = output.statistics.accepted_tokens;
+        let rejection = drafter.verification() == Verification::Rejection;
+        let finish = self.verify(pending, (&draft, rejection), (output, guard), sink)?;
+        let right = output.statistics.accepted_tokens - before;
+        drafter.learn(&draft, right, output.tokens.len());
+        Ok(finish)
+    }
+
+    /// Computes `pending` and a draft in one pass, then chooses token after token for as long as the
+    /// choice is what was drafted.
     fn verify(
         &mut self,
         pending: &[TokenId],
-        draft: &[TokenId],
+        (draft, rejection): (&Draft, bool),
         (output, guard): (&mut Output<'_>, &mut Guard),
         sink: &mut dyn FnMut(&str),
     ) -> Result<Option<FinishReason>> {
@@ -179,16 +243,17 @@ impl<'m> Decoder<'m> {
         for &token in pending {
             first = batch.push(token, SEQUENCE, true);
         }
-        for &token in draft {
+        for &token in &draft.tokens {
             batch.push(token, SEQUENCE, true);
         }
-        self.model.eval(&batch)?;
-        self.held.extend_from_slice(pending);
+        let main = &mut self.main;
+        main.model.eval(&batch)?;
+        main.held.extend_from_slice(pending);
         output.statistics.time_model(clock.elapsed(), output.tokens.len());
-        output.statistics.drafted_tokens += draft.len();
+        output.statistics.drafted_tokens += draft.tokens.len();
         let mut finish = None;
-        for place in 0..=draft.len() {
-            finish = output.finished(guard, self.model.context_len());
+        for place in 0..=draft.tokens.len() {
+            finish = output.finished(guard, main.model.context_len());
             if finish.is_some() {
                 break;
             }
@@ -196,60 +261,28 @@ impl<'m> Decoder<'m> {
             let mask = guard.mask()?;
             output.statistics.mask_time += clock.elapsed();
             output.statistics.forced_tokens += usize::from(mask.count() == 1);
-            let token = output.choose(mask, self.row(first + place)?)?;
-            finish = output.take(guard, token, (self.model.vocabulary(), sink))?;
-            if finish.is_some() || draft.get(place) != Some(&token) {
+            let drafted = draft.get(place);
+            let rule = drafted.filter(|_| rejection);
+            let token = output.choose(mask, (main.row(first + place)?, None), rule)?;
+            let right = drafted.is_some_and(|(drafted, _)| drafted == token);
+            output.statistics.accepted_tokens += usize::from(right);
+            finish = output.take(guard, token, (main.model.vocabulary(), sink))?;
+            if finish.is_some() || !right {
                 break;
             }
-            output.statistics.accepted_tokens += 1;
-            self.held.push(token);
+            main.held.push(token);
         }
-        self.model.truncate(SEQUENCE, self.held.len())?;
+        main.model.truncate(SEQUENCE, main.held.len())?;
         Ok(finish)
     }
 
     /// Computes the prompt, all but for what is held, and returns the index of its last row.
     pub(crate) fn prefill(&mut self, output: &mut Output<'_>) -> Result<usize> {
         let clock = Instant::now();
-        let last = self.feed(&output.request.prompt[self.held.len()..], true)?;
+        let held = self.main.held.len();
+        let last = self.main.feed(&output.request.prompt[held..], true)?;
         output.statistics.time_model(clock.elapsed(), 0);
         Ok(last)
-    }
-
-    /// Appends tokens to the sequence, in chunks at fixed places; returns the index of the last,
-    /// whose logits are there if they are wanted.
-    fn feed(&mut self, tokens: &[TokenId], logits: bool) -> Result<usize> {
-        let mut rest = tokens;
-        let mut last = 0;
-        while !rest.is_empty() {
-            let room = CHUNK - self.held.len() % CHUNK;
-            let (chunk, after) = rest.split_at(room.min(rest.len()));
-            let mut batch = Batch::new();
-            for (i, &token) in chunk.iter().enumerate() {
-                let wanted = logits && after.is_empty() && i + 1 == chunk.len();
-                last = batch.push(token, SEQUENCE, wanted);
-            }
-            self.model.eval(&batch)?;
-            self.held.extend_from_slice(chunk);
-            rest = after;
-        }
-        Ok(last)
-    }
-
-    /// The logits of an entry of the last batch, as many as the vocabulary has tokens.
-    pub(crate) fn row(&self, index: usize) -> Result<&[f32]> {
-        let row = self.model.logits(index)?;
-        let width = self.model.vocabulary().len();
-        match row.len() == width {
-            true => Ok(row),
-            false => {
-                let (len, held) = (row.len(), self.held.len());
-                let message = format!(
-                    "the model gave {len} logits for a vocabulary of {width} tokens, after {held} tokens"
-                );
-                Err(Error::new(Kind::Model, message))
-            }
-        }
     }
 }
 
@@ -264,6 +297,7 @@ pub(crate) fn check_cancelled(request: &Request) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::track::CHUNK;
     use crate::limits::Cancel;
     use crate::model::scripted::ScriptedModel;
     use crate::sample::Settings;

@@ -19,23 +19,25 @@ impl TextStream {
         Self { bytes: Vec::new(), shown: 0, stops }
     }
 
-    /// Appends the bytes of a token. If a stop text occurs now, cuts the output before the
-    /// leftmost occurrence and returns the index of that text.
-    pub fn push(&mut self, token: &[u8]) -> Option<usize> {
+    /// Appends the bytes of a token. If a stop text occurs now where the output `may_end`, cuts it
+    /// before the leftmost such occurrence and returns the index of that text.
+    pub fn push(&mut self, token: &[u8], may_end: impl Fn(usize) -> bool) -> Option<usize> {
         let old = self.bytes.len();
         self.bytes.extend_from_slice(token);
-        let mut found: Option<(usize, usize)> = None;
-        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| !stop.is_empty()) {
-            let from = (old + 1).saturating_sub(stop.len());
-            let tail = self.bytes.get(from..).unwrap_or_default();
-            let at = tail.windows(stop.len()).position(|window| window == stop).map(|i| from + i);
-            if let Some(at) = at.filter(|&at| found.is_none_or(|(first, _)| at < first)) {
-                found = Some((at, index));
+        let longest = self.stops.iter().map(Vec::len).max().unwrap_or(0);
+        for at in (old + 1).saturating_sub(longest)..self.bytes.len() {
+            let after = &self.bytes[at..];
+            // What ended before this token was judged then.
+            let is_here = |stop: &Vec<u8>| {
+                !stop.is_empty() && at + stop.len() > old && after.starts_with(stop)
+            };
+            let found = self.stops.iter().position(is_here);
+            if found.is_some() && may_end(at) {
+                self.bytes.truncate(at);
+                return found;
             }
         }
-        let (at, index) = found?;
-        self.bytes.truncate(at);
-        Some(index)
+        None
     }
 
     /// Shows what can be shown, everything if the output is `finished`.
@@ -94,7 +96,7 @@ mod tests {
         let mut shown = Vec::new();
         let mut stopped = None;
         for token in tokens {
-            stopped = stream.push(token);
+            stopped = stream.push(token, |_| true);
             if stopped.is_some() {
                 break;
             }
@@ -121,6 +123,14 @@ mod tests {
         assert_eq!((stopped, bytes), (Some(1), b"1 ".to_vec()));
         let (_, stopped, bytes) = run(&["aab", ""], &[b"a", b"a", b"a", b"b"]);
         assert_eq!((stopped, bytes), (Some(0), b"a".to_vec()));
+    }
+
+    #[test]
+    fn stops_only_where_the_output_may_end() {
+        let mut stream = TextStream::new(&["b".to_owned(), "bc".to_owned()]);
+        assert_eq!(stream.push(b"ab", |cut| cut == 3), None);
+        assert_eq!(stream.push(b"cb", |cut| cut == 3), Some(0));
+        assert_eq!(stream.into_bytes(), b"abc");
     }
 
     #[test]

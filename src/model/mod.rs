@@ -170,6 +170,23 @@ pub trait Model {
     /// [`Kind::BadArgument`] if that entry did not ask for logits.
     fn logits(&self, index: usize) -> Result<&[f32]>;
 
+    /// Number of tokens after the next one that heads of the model's own can predict (multi-token
+    /// prediction); 0 without such heads.
+    fn heads(&self) -> usize {
+        0
+    }
+
+    /// What those heads expect after `tokens`, the best first guess at each place, at most `most` of
+    /// them. Sequence 0 holds all of `tokens` but the last one.
+    ///
+    /// # Errors
+    /// [`Kind::Model`] if there are no heads or they fail.
+    fn predict(&mut self, tokens: &[TokenId], most: usize) -> Result<Vec<TokenId>> {
+        let _ = (tokens, most);
+        let message = format!("the model {} has no heads that predict several tokens", self.name());
+        Err(Error::new(Kind::Model, message))
+    }
+
     /// Forgets all but the first `len` tokens of a sequence.
     ///
     /// # Errors

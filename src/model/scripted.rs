@@ -32,6 +32,8 @@ pub struct ScriptedModel {
     rows: Vec<Option<Vec<f32>>>,
     /// Text tokens by their bytes, and the length of the longest.
     spelling: (HashMap<Vec<u8>, TokenId>, usize),
+    /// How many heads guess ahead, and by which law.
+    heads: (usize, Law),
 }
 
 impl ScriptedModel {
@@ -52,6 +54,7 @@ impl ScriptedModel {
             context_len: 4096,
             rows: Vec::new(),
             spelling: (by_bytes, longest),
+            heads: (0, Box::new(|_, _| ())),
         }
     }
 
@@ -72,15 +75,7 @@ impl ScriptedModel {
 
     /// As [`ScriptedModel::noise`], over another vocabulary.
     pub fn noise_over(vocabulary: Vocabulary, seed: u64) -> Self {
-        Self::new(vocabulary, move |tokens, row| {
-            let last =
-                tokens.iter().rev().take(2).fold(0, |key, &token| key << 32 | u64::from(token));
-            for (id, logit) in (0..).zip(row) {
-                // The sum of three uniform numbers is close to a bell.
-                let draw = |i: u64| uniform(seed, last, id * 3 + i, Purpose::Draft);
-                *logit = ((draw(0) + draw(1) + draw(2) - 1.5) * 6.0) as f32;
-            }
-        })
+        Self::new(vocabulary, noise(seed))
     }
 
     /// The same model with another length of the context.
@@ -93,6 +88,17 @@ impl ScriptedModel {
     #[must_use]
     pub fn with_sequences(self, sequences: usize) -> Self {
         Self { sequences: vec![Vec::new(); sequences], ..self }
+    }
+
+    /// The same model with heads that guess the tokens after the next one (multi-token prediction),
+    /// each by the best token of a law of their own.
+    #[must_use]
+    pub fn with_heads(
+        self,
+        count: usize,
+        law: impl Fn(&[TokenId], &mut [f32]) + Send + 'static,
+    ) -> Self {
+        Self { heads: (count, Box::new(law)), ..self }
     }
 
     fn sequence(&mut self, sequence: Sequence) -> Result<&mut Vec<TokenId>> {
@@ -144,6 +150,23 @@ impl Model for ScriptedModel {
         self.rows.get(index).and_then(Option::as_deref).ok_or_else(|| {
             Error::new(Kind::BadArgument, format!("entry {index} did not ask for logits"))
         })
+    }
+
+    fn heads(&self) -> usize {
+        self.heads.0
+    }
+
+    fn predict(&mut self, tokens: &[TokenId], most: usize) -> Result<Vec<TokenId>> {
+        let (heads, law) = &self.heads;
+        let mut all = tokens.to_vec();
+        let mut row = vec![0.0; self.vocabulary.len()];
+        for _ in 0..most.min(*heads) {
+            row.fill(0.0);
+            law(&all, &mut row);
+            let best = (0..).zip(&row).max_by(|a: &(TokenId, _), b| a.1.total_cmp(b.1));
+            all.extend(best.map(|(token, _)| token));
+        }
+        Ok(all.split_off(tokens.len()))
     }
 
     fn truncate(&mut self, sequence: Sequence, len: usize) -> Result<()> {
@@ -233,6 +256,18 @@ pub fn vocabulary() -> Vocabulary {
     match Vocabulary::new(tokens, vec![end]) {
         Ok(vocabulary) => vocabulary,
         Err(error) => unreachable!("the built-in vocabulary is sound: {error}"),
+    }
+}
+
+/// The law of [`ScriptedModel::noise`].
+pub fn noise(seed: u64) -> impl Fn(&[TokenId], &mut [f32]) + Send + 'static {
+    move |tokens, row| {
+        let last = tokens.iter().rev().take(2).fold(0, |key, &token| key << 32 | u64::from(token));
+        for (id, logit) in (0..).zip(row) {
+            // The sum of three uniform numbers is close to a bell.
+            let draw = |i: u64| uniform(seed, last, id * 3 + i, Purpose::Draft);
+            *logit = ((draw(0) + draw(1) + draw(2) - 1.5) * 6.0) as f32;
+        }
     }
 }
 
