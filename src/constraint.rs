@@ -1,7 +1,7 @@
 //! A compiled constraint: a grammar over a vocabulary, immutable, shared by threads.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result, quote};
 use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
 use crate::machine::{Program, Sequence, States, Thread};
-use crate::mask::{Tables, TokenSet};
+use crate::mask::{Basis, Configs, Tables, TokenSet};
 use crate::vocab::{TokenId, Vocabulary};
 
 /// A grammar made ready for a vocabulary. `Send + Sync`; cloning it copies one pointer.
@@ -34,11 +34,11 @@ pub struct Constraint(Arc<Inner>);
 
 struct Inner {
     vocabulary: Vocabulary,
-    program: Program,
-    tables: Tables,
-    specials: Vec<TokenSet>,
+    basis: Basis,
     /// The configuration before the first byte, and what it stands on.
     start: (Sequence, Vec<Thread>),
+    /// What sequences learn, until it is too much and they start afresh.
+    configs: Mutex<Arc<Configs>>,
 }
 
 /// What all constraints of a vocabulary share.
@@ -60,6 +60,13 @@ impl Universe {
 /// How much a constraint holds in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
+    /// Configurations met so far.
+    pub configurations: u32,
+    /// Moves from one of them to another by a token that are known.
+    pub moves: u32,
+    /// Bytes of configurations, stacks, masks and moves, about. When they are too many, the
+    /// constraint starts afresh.
+    pub configuration_bytes: usize,
     /// Terminal states of this constraint.
     pub states: u32,
     /// Token tables of this constraint.
@@ -106,7 +113,9 @@ impl Constraint {
         start.0.begin(&program, &mut start.1);
         start.0.check()?;
         let vocabulary = vocabulary.clone();
-        Ok(Self(Arc::new(Inner { vocabulary, program, tables, specials, start })))
+        let configs = Mutex::new(Arc::new(Configs::new(&start)));
+        let basis = Basis { program, tables, specials };
+        Ok(Self(Arc::new(Inner { vocabulary, basis, start, configs })))
     }
 
     /// The vocabulary.
@@ -117,29 +126,35 @@ impl Constraint {
     /// How much it holds in memory.
     pub fn stats(&self) -> Stats {
         let universe = Universe::of(self.vocabulary());
+        let (configs, Basis { program, tables, .. }) = (self.configs(), self.basis());
         Stats {
-            states: self.program().states().count(),
-            tables: self.tables().count(),
-            table_bytes: self.tables().bytes(),
+            configurations: configs.count(),
+            moves: configs.moves(),
+            configuration_bytes: configs.bytes(),
+            states: program.states().count(),
+            tables: tables.count(),
+            table_bytes: tables.bytes(),
             shared_states: universe.states.count(),
             shared_tables: universe.tables.count(),
         }
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.0.program
+    pub(crate) fn basis(&self) -> &Basis {
+        &self.0.basis
     }
 
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.0.tables
+    /// The configurations that sequences share now.
+    pub(crate) fn configs(&self) -> Arc<Configs> {
+        Arc::clone(&self.0.configs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn start(&self) -> &(Sequence, Vec<Thread>) {
-        &self.0.start
-    }
-
-    pub(crate) fn specials(&self) -> &[TokenSet] {
-        &self.0.specials
+    /// Those to go on with in place of `full`.
+    pub(crate) fn configs_after(&self, full: &Arc<Configs>) -> Arc<Configs> {
+        let mut current = self.0.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, full) || current.is_full() {
+            *current = Arc::new(Configs::new(&self.0.start));
+        }
+        Arc::clone(&current)
     }
 }
 

@@ -1,15 +1,22 @@
 //! The state of one sequence under a constraint.
 //!
-//! A [`Matcher`] is a list of configurations, one per accepted step, over an arena of stacks. So
-//! rollback is truncation, a fork is a copy, and any order of accept, rollback, fork and reset
-//! gives the masks of a fresh replay: configurations are values that nothing changes.
+//! A [`Matcher`] is a list of configurations, one id per accepted step. So rollback is
+//! truncation, a fork is a copy, and any order of accept, rollback, fork and reset gives the masks
+//! of a fresh replay: configurations are values that nothing changes.
+//!
+//! What configurations allow and where tokens lead is learnt once per constraint
+//! ([`Configs`]); the matcher reads it. When the constraint starts afresh with empty tables, the
+//! matcher takes its configuration along and forgets those before; a rollback to one of them
+//! replays the output.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::constraint::Constraint;
 use crate::error::{Error, Kind, Place, Result, quote};
-use crate::machine::{Output, Sequence, Thread};
-use crate::mask::collect::{self, Allowed, Followers};
+use crate::machine::{States, Thread};
+use crate::mask::configs::Config;
+use crate::mask::{Allowed, Arrival, ConfigId, Configs};
 use crate::vocab::TokenId;
 
 /// The set of allowed tokens.
@@ -68,11 +75,15 @@ impl Mask<'_> {
     }
 }
 
-/// One accepted step: where the configuration and the output after it end.
+/// One accepted step.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    threads: u32,
+    /// Where it led.
+    config: ConfigId,
+    /// Where the output ends after it.
     text: u32,
+    /// The token, unless it was a step of bytes.
+    token: Option<TokenId>,
 }
 
 /// One sequence under a constraint.
@@ -82,15 +93,14 @@ struct Step {
 #[derive(Clone)]
 pub struct Matcher {
     constraint: Constraint,
-    sequence: Sequence,
-    followers: Followers,
-    /// The configurations after each step, one after the other.
-    threads: Vec<Thread>,
+    configs: Arc<Configs>,
+    /// The start, and the steps after it.
     steps: Vec<Step>,
+    /// Steps before this one have configurations of tables that are gone.
+    first: usize,
     text: Vec<u8>,
-    scratch: [Vec<Thread>; 2],
-    allowed: Allowed,
-    ids: Vec<TokenId>,
+    /// A mask that holds for this output alone.
+    own: Option<Allowed>,
     words: Vec<u32>,
 }
 
@@ -99,18 +109,15 @@ const FORCED: usize = 4_096;
 
 impl Matcher {
     pub(crate) fn new(constraint: Constraint) -> Self {
-        let (sequence, threads) = constraint.start().clone();
-        let start = Step { threads: threads.len() as u32, text: 0 };
+        let configs = constraint.configs();
+        let start = Step { config: ConfigId::START, text: 0, token: None };
         Self {
             constraint,
-            sequence,
-            followers: Followers::default(),
-            threads,
+            configs,
             steps: vec![start],
+            first: 0,
             text: Vec::new(),
-            scratch: [Vec::new(), Vec::new()],
-            allowed: Allowed::default(),
-            ids: Vec::new(),
+            own: None,
             words: Vec::new(),
         }
     }
@@ -125,14 +132,26 @@ impl Matcher {
         &self.text
     }
 
-    /// The configuration now.
-    fn current(&self) -> &[Thread] {
-        let end = self.threads.len();
-        let start = match self.steps.len() {
-            0 | 1 => 0,
-            n => self.steps[n - 2].threads as usize,
-        };
-        &self.threads[start.min(end)..]
+    /// Where it is.
+    #[inline]
+    fn here(&self) -> ConfigId {
+        self.steps[self.steps.len() - 1].config
+    }
+
+    /// The configuration where it is.
+    fn config(&self) -> &Config {
+        self.configs.get(self.here())
+    }
+
+    /// Before something is learnt: goes on with fresh tables if the present ones are full.
+    fn renew(&mut self) {
+        if self.configs.is_full() {
+            let fresh = self.constraint.configs_after(&self.configs);
+            let config = fresh.adopt(&self.configs, self.here());
+            self.first = self.steps.len() - 1;
+            self.steps[self.first].config = config;
+            self.configs = fresh;
+        }
     }
 
     /// The tokens allowed next: end tokens exactly where the document may end, special tokens
@@ -141,14 +160,18 @@ impl Matcher {
     /// # Errors
     /// [`Kind::TooComplex`] if a state cannot be computed within its fuel.
     pub fn mask(&mut self) -> Result<Mask<'_>> {
-        self.collect()?;
-        let (tables, specials) = (self.constraint.tables(), self.constraint.specials());
-        if collect::list(tables, specials, &self.allowed, &mut self.ids) {
-            return Ok(Mask::Sparse(&self.ids));
+        self.learn_mask()?;
+        let allowed = self.allowed();
+        // Not `self.words`: what is allowed borrows the other fields.
+        if allowed.list().is_none() {
+            let mut words = std::mem::take(&mut self.words);
+            let basis = self.constraint.basis();
+            words.resize(basis.tables.vocabulary().len().div_ceil(32), 0);
+            self.allowed().fill(&basis.tables, &basis.specials, &mut words);
+            self.words = words;
+            return Ok(Mask::Dense(&self.words));
         }
-        self.words.resize(tables.vocabulary().len().div_ceil(32), 0);
-        collect::fill(tables, specials, &self.allowed, &mut self.words);
-        Ok(Mask::Dense(&self.words))
+        Ok(Mask::Sparse(self.allowed().list().unwrap_or_default()))
     }
 
     /// The same as [`Matcher::mask`], as one bit per id, least significant bit first, in the
@@ -163,29 +186,27 @@ impl Matcher {
             let message = format!("a mask needs {needed} words, the buffer has {}", words.len());
             return Err(Error::new(Kind::BadArgument, message));
         }
-        self.collect()?;
-        let (tables, specials) = (self.constraint.tables(), self.constraint.specials());
-        collect::fill(tables, specials, &self.allowed, words);
+        self.learn_mask()?;
+        let basis = self.constraint.basis();
+        self.allowed().fill(&basis.tables, &basis.specials, words);
         Ok(())
     }
 
-    fn collect(&mut self) -> Result<()> {
-        let end = self.threads.len();
-        let start = end - self.current().len();
-        collect::collect(
-            self.constraint.tables(),
-            self.constraint.program(),
-            &mut self.sequence,
-            &mut self.followers,
-            &self.threads[start..],
-            &self.text,
-            &mut self.allowed,
-        );
-        if self.is_finished() {
-            self.allowed.end = true;
+    /// Makes sure that [`Matcher::allowed`] has an answer.
+    #[inline]
+    fn learn_mask(&mut self) -> Result<()> {
+        self.own = None;
+        if self.configs.known_mask(self.here()).is_none() {
+            self.renew();
+            let basis = self.constraint.basis();
+            self.own = self.configs.learn_mask(basis, self.here(), &self.text)?;
         }
-        self.sequence.check()?;
-        self.constraint.program().states().trouble()
+        Ok(())
+    }
+
+    fn allowed(&self) -> &Allowed {
+        let known = || self.configs.known_mask(self.here());
+        self.own.as_ref().or_else(known).expect("learnt just before")
     }
 
     /// Advances by one token, end tokens included.
@@ -193,31 +214,43 @@ impl Matcher {
     /// # Errors
     /// [`Kind::Rejected`] if the token is not allowed; the state is unchanged then.
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
-        let vocabulary = self.constraint.vocabulary().clone();
-        if self.is_finished() {
-            let message = "the output is finished, no token may follow";
-            return Err(Error::new(Kind::Rejected, message).at(Place::Offset(self.text.len())));
-        }
-        if vocabulary.is_end(token) && self.can_stop() {
-            self.push(&[]);
+        if let Some(next) = self.configs.known_move(self.here(), token) {
+            let bytes = self.constraint.vocabulary().bytes(token).unwrap_or_default();
+            self.text.extend_from_slice(bytes);
+            self.push(next, Some(token));
             return Ok(());
         }
+        self.accept_cold(token)
+    }
+
+    #[cold]
+    fn accept_cold(&mut self, token: TokenId) -> Result<()> {
+        self.renew();
         let before = self.text.len();
-        let mut out = match vocabulary.bytes(token) {
-            Some(bytes) => self.advance(bytes).unwrap_or_default(),
-            None => Vec::new(),
-        };
-        out.extend(self.specials_after(token));
-        let whole = self.sequence.check();
-        if out.is_empty() || whole.is_err() {
-            self.text.truncate(before);
-            whole?;
-            self.constraint.program().states().trouble()?;
-            return Err(self.rejected(token).at(Place::Offset(before)));
+        if self.config().is_finished() {
+            let message = "the output is finished, no token may follow";
+            return Err(Error::new(Kind::Rejected, message).at(Place::Offset(before)));
         }
-        self.push(&out);
-        self.scratch[0] = out;
-        Ok(())
+        let vocabulary = self.constraint.vocabulary();
+        if vocabulary.is_end(token) && self.can_stop() {
+            let end = self.configs.finish(self.here(), token);
+            self.push(end, Some(token));
+            return Ok(());
+        }
+        let bytes = vocabulary.bytes(token).unwrap_or_default();
+        self.text.extend_from_slice(bytes);
+        let (basis, here) = (self.constraint.basis(), self.here());
+        match self.configs.learn_move(basis, here, token, &self.text, bytes.len()) {
+            Ok(Some(next)) => {
+                self.push(next, Some(token));
+                Ok(())
+            }
+            other => {
+                self.text.truncate(before);
+                other?;
+                Err(self.rejected(token).at(Place::Offset(before)))
+            }
+        }
     }
 
     #[cold]
@@ -237,72 +270,30 @@ impl Matcher {
     /// [`Kind::Rejected`] with the offset of the first byte that is not allowed (in the output);
     /// the state is unchanged then.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.renew();
         let before = self.text.len();
-        let after = self.advance(bytes);
-        if let Err(error) = self.sequence.check() {
-            self.text.truncate(before);
-            return Err(error);
-        }
-        match after {
-            Ok(out) => {
-                self.push(&out);
-                self.scratch[0] = out;
+        self.text.extend_from_slice(bytes);
+        let basis = self.constraint.basis();
+        match self.configs.advance(basis, self.here(), &self.text, bytes.len()) {
+            Ok(Arrival::At(config)) => {
+                self.push(config, None);
                 Ok(())
             }
-            Err(at) => {
+            Ok(Arrival::Rejected(at)) => {
                 self.text.truncate(before);
-                self.constraint.program().states().trouble()?;
-                let byte = bytes[at - before];
-                let message = format!("byte {} is not allowed here", show_byte(byte));
-                Err(Error::new(Kind::Rejected, message).at(Place::Offset(at)))
+                let message = format!("byte {} is not allowed here", show_byte(bytes[at]));
+                Err(Error::new(Kind::Rejected, message).at(Place::Offset(before + at)))
+            }
+            Err(error) => {
+                self.text.truncate(before);
+                Err(error)
             }
         }
     }
 
-    /// The configuration after `bytes`, which are appended to the text; else the offset of the
-    /// first byte that is not allowed (the text then ends with it).
-    fn advance(&mut self, bytes: &[u8]) -> Result<Vec<Thread>, usize> {
-        let [mut from, mut to] = std::mem::take(&mut self.scratch);
-        from.clear();
-        from.extend_from_slice(self.current());
-        for &byte in bytes {
-            self.text.push(byte);
-            let output = Output::Known(&self.text);
-            self.sequence.step(self.constraint.program(), &from, byte, output, &mut to);
-            std::mem::swap(&mut from, &mut to);
-            if from.is_empty() {
-                break;
-            }
-        }
-        self.scratch[1] = to;
-        if from.is_empty() {
-            return Err(self.text.len().saturating_sub(1));
-        }
-        Ok(from)
-    }
-
-    /// The threads after a special token.
-    fn specials_after(&mut self, token: TokenId) -> Vec<Thread> {
-        let (mut out, mut next) = (Vec::new(), Vec::new());
-        for thread in self.current().to_vec() {
-            let program = self.constraint.program();
-            if !thread.state.is_live() {
-                continue;
-            }
-            let Some(special) = program.states().get(thread.state).special() else { continue };
-            if self.constraint.specials()[special as usize].contains(token) {
-                let output = Output::Known(&self.text);
-                self.sequence.resume(program, thread.stack, None, output, &mut next);
-                out.append(&mut next);
-            }
-        }
-        out
-    }
-
-    fn push(&mut self, threads: &[Thread]) {
-        self.threads.extend_from_slice(threads);
-        let (threads, text) = (self.threads.len() as u32, self.text.len() as u32);
-        self.steps.push(Step { threads, text });
+    #[inline]
+    fn push(&mut self, config: ConfigId, token: Option<TokenId>) {
+        self.steps.push(Step { config, text: self.text.len() as u32, token });
     }
 
     /// Undoes the last `n` accepted steps.
@@ -314,11 +305,31 @@ impl Matcher {
             let message = format!("cannot roll back {n} steps, only {} were accepted", self.len());
             return Err(Error::new(Kind::BadArgument, message));
         }
-        self.steps.truncate(self.steps.len() - n);
-        let last = self.steps[self.steps.len() - 1];
-        self.threads.truncate(last.threads as usize);
-        self.text.truncate(last.text as usize);
+        let last = self.steps.len() - 1 - n;
+        if last < self.first {
+            let replayed = self.replay(last)?;
+            *self = replayed;
+            return Ok(());
+        }
+        self.steps.truncate(last + 1);
+        self.text.truncate(self.steps[last].text as usize);
         Ok(())
+    }
+
+    /// The first `n` steps anew, on the present tables.
+    #[cold]
+    fn replay(&self, n: usize) -> Result<Matcher> {
+        let mut fresh = Self::new(self.constraint.clone());
+        for pair in self.steps[..=n].windows(2) {
+            match pair[1].token {
+                Some(token) => fresh.accept(token)?,
+                None => {
+                    let (start, end) = (pair[0].text as usize, pair[1].text as usize);
+                    fresh.accept_bytes(&self.text[start..end])?;
+                }
+            }
+        }
+        Ok(fresh)
     }
 
     /// A copy that goes its own way.
@@ -331,19 +342,14 @@ impl Matcher {
         *self = Self::new(self.constraint.clone());
     }
 
-    /// Whether an end token was accepted.
-    fn is_finished(&self) -> bool {
-        self.current().is_empty()
-    }
-
     /// Whether an end token was accepted, or nothing but an end token may follow.
     pub fn is_complete(&self) -> bool {
-        self.current().iter().all(|thread| *thread == Thread::END)
+        self.config().is_complete()
     }
 
     /// Whether the output so far is a whole document.
     pub fn can_stop(&self) -> bool {
-        self.is_finished() || self.current().contains(&Thread::END)
+        self.config().can_stop()
     }
 
     /// Steps accepted so far.
@@ -359,46 +365,44 @@ impl Matcher {
     /// The longest run of bytes that must come next, not counting that the characters of a JSON
     /// string could also be spelled as escapes. Empty if there is a choice, or at the end.
     pub fn forced_bytes(&mut self) -> Vec<u8> {
-        let mut forced = Vec::new();
+        self.renew();
+        let (states, before) = (self.constraint.basis().program.states(), self.text.len());
         let mut text = self.text.clone();
-        let (mut from, mut to) = (self.current().to_vec(), Vec::new());
-        while forced.len() < FORCED {
-            let Some(byte) = self.only_byte(&from) else { break };
-            text.push(byte);
-            let output = Output::Known(&text);
-            self.sequence.step(self.constraint.program(), &from, byte, output, &mut to);
-            std::mem::swap(&mut from, &mut to);
-            if from.is_empty() || self.sequence.check().is_err() {
-                break;
-            }
-            forced.push(byte);
+        let mut left = FORCED;
+        let explored =
+            self.configs.explore(self.constraint.basis(), self.here(), &mut text, |threads| {
+                left = left.checked_sub(1)?;
+                only_byte(states, threads)
+            });
+        // What cannot be computed is not known to be forced.
+        if explored.is_err() {
+            return Vec::new();
         }
-        forced
+        text.split_off(before)
     }
+}
 
-    /// The one byte that can follow a configuration.
-    fn only_byte(&self, threads: &[Thread]) -> Option<u8> {
-        let states = self.constraint.program().states();
-        let mut only = None;
-        for thread in threads {
-            if *thread == Thread::END || states.get(thread.state).special().is_some() {
-                return None;
-            }
-            let bytes = states.bytes(thread.state);
-            let live = bytes.iter().filter(|&byte| states.step(thread.state, byte).is_live());
-            let mut live: Vec<u8> = live.collect();
-            if live.len() == 2 && states.get(thread.state).is_between() {
-                live.retain(|&byte| byte != b'\\');
-            }
-            match (live[..].first(), only) {
-                (Some(&byte), None) if live.len() == 1 => only = Some(byte),
-                (Some(&byte), Some(same)) if live.len() == 1 && byte == same => {}
-                (None, _) => {}
-                _ => return None,
-            }
+/// The one byte that can follow a configuration.
+fn only_byte(states: &States, threads: &[Thread]) -> Option<u8> {
+    let mut only = None;
+    for thread in threads {
+        if *thread == Thread::END || states.get(thread.state).special().is_some() {
+            return None;
         }
-        only
+        let bytes = states.bytes(thread.state);
+        let live = bytes.iter().filter(|&byte| states.step(thread.state, byte).is_live());
+        let mut live: Vec<u8> = live.collect();
+        if live.len() == 2 && states.get(thread.state).is_between() {
+            live.retain(|&byte| byte != b'\\');
+        }
+        match (live[..].first(), only) {
+            (Some(&byte), None) if live.len() == 1 => only = Some(byte),
+            (Some(&byte), Some(same)) if live.len() == 1 && byte == same => {}
+            (None, _) => {}
+            _ => return None,
+        }
     }
+    only
 }
 
 impl Constraint {
@@ -413,7 +417,7 @@ impl fmt::Debug for Matcher {
         f.debug_struct("Matcher")
             .field("steps", &self.len())
             .field("bytes", &self.text.len())
-            .field("threads", &self.current().len())
+            .field("threads", &self.config().threads().len())
             .field("can_stop", &self.can_stop())
             .finish_non_exhaustive()
     }

@@ -103,6 +103,11 @@ impl ReadMap {
         (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & (capacity - 1)
     }
 
+    /// Number of keys.
+    pub fn count(&self) -> u32 {
+        self.len.load(Ordering::Relaxed)
+    }
+
     /// The value under `key`.
     #[inline]
     pub fn get(&self, key: u64) -> Option<u32> {

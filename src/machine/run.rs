@@ -29,7 +29,7 @@ use crate::expr::LiteralId;
 use crate::grammar::{ItemClass, Node, NodeId};
 
 /// A terminal state and what comes after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Thread {
     /// The state of the terminal; dead only in [`Thread::END`].
     pub state: StateId,
@@ -66,6 +66,19 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// The JSON string that the output ends with, with its quotes.
+    fn last_string(self) -> Option<&'a [u8]> {
+        let Output::Known(text) = self else { return None };
+        let mut end = text.len().checked_sub(1)?;
+        loop {
+            end = text[..end].iter().rposition(|&byte| byte == b'"')?;
+            let escapes = text[..end].iter().rev().take_while(|&&byte| byte == b'\\').count();
+            if escapes % 2 == 0 {
+                return Some(&text[end..]);
+            }
+        }
+    }
+
     /// The output from `start` on.
     fn since(self, start: u32) -> Option<&'a [u8]> {
         match self {
@@ -80,6 +93,9 @@ impl<'a> Output<'a> {
 pub struct Sequence {
     pub(crate) stacks: Stacks,
     choices: HashMap<(NodeId, SeenId, u8), Arc<Choice>>,
+    /// Set when a step depended on more of the output than its last byte: on the text of a key
+    /// or an item.
+    pub(crate) consulted: bool,
     /// Whether a closure was cut short since the last [`Sequence::check`].
     exhausted: bool,
     work: Vec<Work>,
@@ -117,6 +133,21 @@ impl Sequence {
         let kind = Kind::TooComplex { what: "tasks of one step", limit: TASKS as u64 };
         let message = format!("the grammar is so ambiguous here that a byte needs {TASKS} tasks");
         Err(Error::new(kind, message).help("write the rules so that they overlap less"))
+    }
+
+    /// The same threads as those of `other`, on the stacks of this sequence.
+    pub fn import(&mut self, other: &Sequence, threads: &[Thread]) -> Vec<Thread> {
+        let stacks: Vec<StackId> = threads.iter().map(|thread| thread.stack).collect();
+        let stacks = self.stacks.import(&other.stacks, &stacks);
+        let mut ours: Vec<Thread> =
+            threads.iter().zip(stacks).map(|(thread, stack)| Thread { stack, ..*thread }).collect();
+        ours.sort_unstable();
+        ours
+    }
+
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> usize {
+        self.stacks.bytes() + self.choices.capacity() * 32
     }
 
     /// The configuration before the first byte.
@@ -378,6 +409,7 @@ impl Sequence {
             Step::Separated { node, count } => self.item(program, node, count, below, depth),
             Step::Array { .. } => self.resume_array(program, frame, below, output, out),
             Step::UniqueItem { node, count, contains, seen, start } => {
+                self.consulted = true;
                 let value = output.since(start).and_then(unique::canonical);
                 let mut values = self.stacks.keys(seen).clone();
                 values.add_other(intern(program, value));
@@ -387,7 +419,7 @@ impl Sequence {
                 self.resume_array(program, frame, below, output, out);
             }
             Step::Object { node, phase, seen } => {
-                self.resume_object(program, (node, phase, seen), depth, below, output, out);
+                self.resume_object(program, (node, phase, seen), depth, below, out);
             }
             Step::Key { node, seen } => {
                 let Some(table) = program.object_table(node) else { return };
@@ -396,12 +428,13 @@ impl Sequence {
                 let value = program.object(node).map(|spec| spec.properties[key as usize].value);
                 self.begin_value(program, (node, value), seen, depth, below, out);
             }
-            Step::OtherKey { node, class, seen, start } => {
+            Step::OtherKey { node, class, seen } => {
                 let (Some(table), Some(spec)) = (program.object_table(node), program.object(node))
                 else {
                     return;
                 };
-                let key = output.since(start);
+                self.consulted = true;
+                let key = output.last_string();
                 let key = key.and_then(|key| serde_json::from_slice(key).ok());
                 let key = intern(program, key);
                 let seen = table.with_other(spec, self.stacks.keys(seen), class, key);
@@ -509,6 +542,7 @@ impl Sequence {
                 self.work.push(Work::Enter { node: item, stack, depth });
                 continue;
             }
+            self.consulted = true;
             let start = output.offset();
             let step = Step::UniqueItem { node, count, contains, seen, start };
             let stack = self.push(step, depth, below);
@@ -524,7 +558,6 @@ impl Sequence {
         (node, phase, seen): (NodeId, Phase, SeenId),
         depth: u8,
         below: StackId,
-        output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
         let Some(choice) = self.choice(program, node, seen, depth) else { return };
@@ -551,9 +584,8 @@ impl Sequence {
             let stack = self.push(Step::Key { node, seen }, depth, below);
             self.begin_terminal(program, choice.declared, stack, out);
         }
-        let start = output.offset();
         for &(class, key) in &choice.others {
-            let stack = self.push(Step::OtherKey { node, class, seen, start }, depth, below);
+            let stack = self.push(Step::OtherKey { node, class, seen }, depth, below);
             self.begin_terminal(program, key, stack, out);
         }
     }

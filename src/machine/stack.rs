@@ -112,7 +112,7 @@ pub enum Step {
         /// The keys or values so far.
         seen: SeenId,
     },
-    /// An undeclared key of a class is complete; it started at this offset of the output.
+    /// An undeclared key of a class is complete; its text is the last string of the output.
     OtherKey {
         /// The node.
         node: NodeId,
@@ -120,8 +120,6 @@ pub enum Step {
         class: u32,
         /// The keys or values so far.
         seen: SeenId,
-        /// Where it started in the output.
-        start: u32,
     },
 }
 
@@ -169,6 +167,7 @@ impl Seen {
     }
 }
 
+/// A node of the DAG: a frame and what is below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Node {
     frame: Frame,
@@ -184,6 +183,8 @@ pub struct Stacks {
     set_ids: HashMap<Box<[u32]>, u32>,
     seens: Vec<Seen>,
     seen_ids: HashMap<Seen, SeenId>,
+    /// Bytes of sets, about.
+    more: usize,
 }
 
 impl Stacks {
@@ -276,6 +277,7 @@ impl Stacks {
             return StackId(id | SET);
         }
         let id = self.sets.len() as u32;
+        self.more += 2 * (size_of_val(&*ids) + 24);
         self.sets.push(ids.clone());
         self.set_ids.insert(ids, id);
         StackId(id | SET)
@@ -287,9 +289,66 @@ impl Stacks {
             return id;
         }
         let id = SeenId(self.seens.len() as u32);
+        let lists = size_of_val(&*seen.bits) + size_of_val(&*seen.classes);
+        self.more += 2 * (size_of::<Seen>() + lists + size_of_val(&*seen.others));
         self.seens.push(seen.clone());
         self.seen_ids.insert(seen, id);
         id
+    }
+
+    /// The same stacks as `wanted` of `other`, here.
+    pub fn import(&mut self, other: &Stacks, wanted: &[StackId]) -> Vec<StackId> {
+        let mut ours: HashMap<StackId, StackId> = HashMap::new();
+        ours.insert(StackId::BOTTOM, StackId::BOTTOM);
+        let mut todo = wanted.to_vec();
+        while let Some(&stack) = todo.last() {
+            let before = todo.len();
+            if !ours.contains_key(&stack) {
+                let below = other.ids(stack).into_iter().map(|id| match stack.0 & SET {
+                    0 => other.nodes[id as usize - 1].below,
+                    _ => StackId(id),
+                });
+                todo.extend(below.filter(|below| !ours.contains_key(below)));
+            }
+            if todo.len() > before {
+                continue;
+            }
+            todo.pop();
+            if ours.contains_key(&stack) {
+                continue;
+            }
+            let copy = match stack.0 & SET {
+                0 => {
+                    let Node { frame, below } = other.nodes[stack.0 as usize - 1];
+                    let frame = self.import_frame(other, frame);
+                    self.push(frame, ours[&below])
+                }
+                _ => {
+                    let ids = other.ids(stack).into_iter();
+                    self.set(ids.map(|id| ours[&StackId(id)].0).collect())
+                }
+            };
+            ours.insert(stack, copy);
+        }
+        wanted.iter().map(|stack| ours[stack]).collect()
+    }
+
+    /// A frame of `other` with its set of keys here.
+    fn import_frame(&mut self, other: &Stacks, mut frame: Frame) -> Frame {
+        match &mut frame.step {
+            Step::Array { seen, .. }
+            | Step::UniqueItem { seen, .. }
+            | Step::Object { seen, .. }
+            | Step::Key { seen, .. }
+            | Step::OtherKey { seen, .. } => *seen = self.seen(other.keys(*seen).clone()),
+            Step::Seq { .. } | Step::Repeat { .. } | Step::Separated { .. } | Step::Enter(_) => {}
+        }
+        frame
+    }
+
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> usize {
+        (self.nodes.len() + self.node_ids.capacity()) * size_of::<Node>() + self.more
     }
 
     /// The set of keys behind an id.

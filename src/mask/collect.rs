@@ -13,25 +13,11 @@
 
 use hashbrown::HashMap;
 
-use super::set::TokenSet;
-use super::tables::{BoundaryId, TableId, Tables};
+use super::allowed::Parts;
+use super::tables::{BoundaryId, Tables};
 use crate::expr::LiteralId;
 use crate::machine::stack::StackId;
 use crate::machine::{Output, Program, Sequence, StateId, Thread};
-use crate::vocab::TokenId;
-
-/// What a configuration allows.
-#[derive(Debug, Clone, Default)]
-pub struct Allowed {
-    /// Tables whose insides are allowed.
-    pub tables: Vec<TableId>,
-    /// Single tokens.
-    pub tokens: Vec<TokenId>,
-    /// Special tokens, by index.
-    pub specials: Vec<u32>,
-    /// Whether the document may end.
-    pub end: bool,
-}
 
 /// The threads after a stack, memoised.
 #[derive(Debug, Clone, Default)]
@@ -62,33 +48,33 @@ impl Followers {
         range
     }
 
-    /// Forgets everything (the stacks were renumbered).
-    pub fn clear(&mut self) {
-        self.index.clear();
-        self.threads.clear();
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> usize {
+        self.index.capacity() * 24 + self.threads.capacity() * size_of::<Thread>()
     }
 }
 
-/// What the configuration `threads` allows. `text` is the output so far.
+/// What the configuration `threads` allows; no threads are a finished output, which only an end
+/// token may follow. `text` is the output so far. Says whether the answer depends on it.
 pub fn collect(
-    tables: &Tables,
-    program: &Program,
+    (tables, program): (&Tables, &Program),
     sequence: &mut Sequence,
     followers: &mut Followers,
     threads: &[Thread],
     text: &[u8],
-    allowed: &mut Allowed,
-) {
-    allowed.tables.clear();
-    allowed.tokens.clear();
-    allowed.specials.clear();
-    allowed.end = false;
+    allowed: &mut Parts,
+) -> bool {
     let states = program.states();
     let mut todo = std::mem::take(&mut followers.todo);
+    let mut tried = false;
+    if threads.is_empty() || threads.contains(&Thread::END) {
+        allowed.tokens.extend_from_slice(tables.vocabulary().end_tokens());
+    }
     for thread in threads {
         if *thread == Thread::END {
-            allowed.end = true;
-        } else if let Some(special) = states.get(thread.state).special() {
+            continue;
+        }
+        if let Some(special) = states.get(thread.state).special() {
             allowed.specials.push(special);
         } else {
             todo.push((BoundaryId::ROOT, thread.state, thread.stack));
@@ -96,6 +82,7 @@ pub fn collect(
     }
     while let Some((boundary, state, stack)) = todo.pop() {
         if boundary != BoundaryId::ROOT && sequence.is_vague(stack) {
+            tried = true;
             let mut trial = Trial { program, sequence, threads, text };
             let tokens = tables.tokens_after(boundary).into_iter();
             allowed.tokens.extend(tokens.filter(|&token| {
@@ -118,6 +105,7 @@ pub fn collect(
         }
     }
     followers.todo = todo;
+    tried
 }
 
 /// Trying tokens byte by byte.
@@ -139,63 +127,4 @@ impl Trial<'_> {
         }
         !from.is_empty()
     }
-}
-
-/// Writes the union of `allowed` as a bitmask; `words` has one bit per id of the vocabulary, and
-/// what is beyond is zeroed.
-pub fn fill(tables: &Tables, specials: &[TokenSet], allowed: &Allowed, words: &mut [u32]) {
-    let sets = || allowed.tables.iter().map(|&id| &tables.get(id).inside);
-    let dense = sets().find_map(|set| match set {
-        TokenSet::Dense(words) => Some(words),
-        TokenSet::Sparse(_) => None,
-    });
-    match dense {
-        Some(dense) => {
-            words[..dense.len()].copy_from_slice(dense);
-            words[dense.len()..].fill(0);
-        }
-        None => words.fill(0),
-    }
-    for set in sets() {
-        match (set, dense) {
-            (TokenSet::Dense(own), Some(first)) if std::ptr::eq(own, first) => {}
-            (set, _) => set.add_to(words),
-        }
-    }
-    for &special in &allowed.specials {
-        specials[special as usize].add_to(words);
-    }
-    let mut add = |id: TokenId| words[id as usize / 32] |= 1 << (id % 32);
-    allowed.tokens.iter().copied().for_each(&mut add);
-    if allowed.end {
-        tables.vocabulary().end_tokens().iter().copied().for_each(&mut add);
-    }
-}
-
-/// Most tokens of a mask that is given as a list.
-const SPARSE: usize = 2_048;
-
-/// Writes the union of `allowed` as a list, ascending; `false` if it is too long for one.
-pub fn list(
-    tables: &Tables,
-    specials: &[TokenSet],
-    allowed: &Allowed,
-    ids: &mut Vec<TokenId>,
-) -> bool {
-    ids.clear();
-    let tables_sets = allowed.tables.iter().map(|&id| &tables.get(id).inside);
-    let special_sets = allowed.specials.iter().map(|&special| &specials[special as usize]);
-    for set in tables_sets.chain(special_sets) {
-        match set {
-            TokenSet::Sparse(own) if ids.len() + own.len() <= SPARSE => ids.extend_from_slice(own),
-            _ => return false,
-        }
-    }
-    ids.extend_from_slice(&allowed.tokens);
-    if allowed.end {
-        ids.extend_from_slice(tables.vocabulary().end_tokens());
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    true
 }

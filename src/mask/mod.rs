@@ -18,12 +18,16 @@
 //! universal states over universal boundaries belong to the vocabulary; all others to their
 //! constraint.
 
-pub mod collect;
+pub mod allowed;
+mod collect;
+pub mod configs;
 mod difference;
 mod lengths;
 pub mod set;
 pub mod tables;
 mod walk;
 
+pub use allowed::Allowed;
+pub use configs::{Arrival, Basis, ConfigId, Configs};
 pub use set::TokenSet;
 pub use tables::{BoundaryId, TableId, Tables};

@@ -56,19 +56,11 @@ impl TokenSet {
         }
     }
 
-    /// Sets the bits of the tokens in `words`, which are long enough.
-    pub fn add_to(&self, words: &mut [u32]) {
+    /// The bits of a set that is not a list; of one that is, none.
+    pub fn words(&self) -> &[u32] {
         match self {
-            TokenSet::Sparse(ids) => {
-                for &id in ids {
-                    words[id as usize / 32] |= 1 << (id % 32);
-                }
-            }
-            TokenSet::Dense(own) => {
-                for (word, own) in words.iter_mut().zip(own) {
-                    *word |= own;
-                }
-            }
+            TokenSet::Sparse(_) => &[],
+            TokenSet::Dense(words) => words,
         }
     }
 

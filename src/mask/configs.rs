@@ -1,0 +1,389 @@
+//! Configurations as values with ids: what one sequence learns, all others know.
+//!
+//! A configuration is a list of threads. [`Configs`] interns them, and keeps with each what it
+//! allows and where tokens lead: pure functions of the configuration, computed at first use. So a
+//! warm step reads two tables: the mask of an id, and the id after (id, token).
+//!
+//! Worked example: `{"a": 1}` and `{"a": 2}` are matched one after the other. The first sequence
+//! makes a configuration per token. The second one meets the same ids up to the number, learns
+//! the move by the token `2` (which leads to the configuration that `1` led to), and closes the
+//! object without computing anything.
+//!
+//! **What depends on the output.** Two things do: the text of an undeclared key or of an item
+//! that must be unique, when it is complete, and a mask for which tokens had to be tried. Such
+//! steps say so ([`Sequence::consulted`]) and are computed each time; what they lead to is
+//! interned again.
+//!
+//! **Bounded.** Configurations, stacks and moves are never dropped one by one. When they exceed
+//! [`Configs::LIMIT`] the constraint starts afresh with empty tables, and each sequence takes its
+//! configuration along at its next cold step ([`Configs::adopt`]). Nothing is ever wrong or
+//! refused for lack of room.
+//!
+//! Invariants: ids are dense, and an id's threads stand on the stacks of the same [`Configs`];
+//! readers of warm steps hold no lock, those who learn hold the only one.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hashbrown::HashMap;
+
+use super::allowed::{Allowed, Parts};
+use super::collect::{self, Followers};
+use super::set::TokenSet;
+use super::tables::Tables;
+use crate::error::Result;
+use crate::machine::concurrent::{Arena, ReadMap};
+use crate::machine::{Output, Program, Sequence, Thread};
+use crate::vocab::TokenId;
+
+/// A grammar over a vocabulary: what configurations are computed from.
+#[derive(Debug)]
+pub struct Basis {
+    /// The grammar, made ready.
+    pub program: Program,
+    /// The token tables.
+    pub tables: Tables,
+    /// The sets of special tokens that the grammar names.
+    pub specials: Vec<TokenSet>,
+}
+
+/// A configuration of its [`Configs`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ConfigId(u32);
+
+impl ConfigId {
+    /// Before the first byte.
+    pub const START: ConfigId = ConfigId(0);
+}
+
+/// What is known of a configuration.
+#[derive(Debug)]
+pub struct Config {
+    threads: Box<[Thread]>,
+    allowed: OnceLock<Allowed>,
+}
+
+impl Config {
+    /// Its threads; none once an end token was accepted.
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// Whether an end token was accepted.
+    pub fn is_finished(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Whether the document may end here.
+    pub fn can_stop(&self) -> bool {
+        self.is_finished() || self.threads.contains(&Thread::END)
+    }
+
+    /// Whether nothing but an end token may follow.
+    pub fn is_complete(&self) -> bool {
+        self.threads.iter().all(|thread| *thread == Thread::END)
+    }
+}
+
+/// The configurations of a constraint.
+#[derive(Debug)]
+pub struct Configs {
+    arena: Arena<Config>,
+    /// (configuration, token) to configuration.
+    moves: ReadMap,
+    cold: Mutex<Learner>,
+    /// Bytes of masks and moves, about.
+    bytes: AtomicUsize,
+    full: AtomicBool,
+}
+
+/// What it takes to compute configurations.
+#[derive(Debug)]
+struct Learner {
+    sequence: Sequence,
+    followers: Followers,
+    ids: HashMap<Box<[Thread]>, ConfigId>,
+    parts: Parts,
+    from: Vec<Thread>,
+    to: Vec<Thread>,
+}
+
+/// Where a step of bytes led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// To a configuration.
+    At(ConfigId),
+    /// Nowhere: the byte at this index is not allowed.
+    Rejected(usize),
+}
+
+impl Configs {
+    /// Bytes at which a constraint starts afresh.
+    pub const LIMIT: usize = 64 << 20;
+
+    /// Those of a constraint whose sequences begin with these threads.
+    pub fn new((sequence, threads): &(Sequence, Vec<Thread>)) -> Self {
+        let configs = Self {
+            arena: Arena::default(),
+            moves: ReadMap::default(),
+            cold: Mutex::new(Learner {
+                sequence: sequence.clone(),
+                followers: Followers::default(),
+                ids: HashMap::new(),
+                parts: Parts::default(),
+                from: Vec::new(),
+                to: Vec::new(),
+            }),
+            bytes: AtomicUsize::new(0),
+            full: AtomicBool::new(false),
+        };
+        let start = configs.intern(&mut configs.learner(), threads);
+        debug_assert_eq!(start, ConfigId::START);
+        configs
+    }
+
+    /// Number of configurations.
+    pub fn count(&self) -> u32 {
+        self.arena.count()
+    }
+
+    /// Number of moves by a token that are known.
+    pub fn moves(&self) -> u32 {
+        self.moves.count()
+    }
+
+    /// Bytes of configurations, stacks, masks and moves, about.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is time to start afresh.
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    /// What is known of a configuration.
+    #[inline]
+    pub fn get(&self, id: ConfigId) -> &Config {
+        self.arena.get(id.0).expect("ids are given out with their configuration")
+    }
+
+    /// The mask of a configuration, if it is known.
+    #[inline]
+    pub fn known_mask(&self, id: ConfigId) -> Option<&Allowed> {
+        self.get(id).allowed.get()
+    }
+
+    /// The configuration after a token, if it is known.
+    #[inline]
+    pub fn known_move(&self, from: ConfigId, token: TokenId) -> Option<ConfigId> {
+        self.moves.get(move_key(from, token)).map(ConfigId)
+    }
+
+    /// Computes the mask of a configuration whose sequence has the output `text`; `None` if it is
+    /// to be read from [`Configs::known_mask`], else a mask that holds for this output alone.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if it cannot be computed within its budgets.
+    #[cold]
+    pub fn learn_mask(&self, basis: &Basis, id: ConfigId, text: &[u8]) -> Result<Option<Allowed>> {
+        let mut learner = self.learner();
+        let config = self.get(id);
+        if config.allowed.get().is_some() {
+            return Ok(None);
+        }
+        let Learner { sequence, followers, parts, .. } = &mut *learner;
+        let ground = (&basis.tables, &basis.program);
+        let depends = collect::collect(ground, sequence, followers, &config.threads, text, parts);
+        let allowed = parts.finish(&basis.tables, &basis.specials);
+        check(basis, sequence)?;
+        if depends {
+            return Ok(Some(allowed));
+        }
+        self.grow(&learner, allowed.bytes() + size_of::<Allowed>());
+        let _ = config.allowed.set(allowed);
+        Ok(None)
+    }
+
+    /// Where `bytes` lead, which are the end of `text`, the output with them.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if it cannot be computed within its budgets.
+    pub fn advance(
+        &self,
+        basis: &Basis,
+        from: ConfigId,
+        text: &[u8],
+        bytes: usize,
+    ) -> Result<Arrival> {
+        let mut learner = self.learner();
+        let rejected = learner.walk(basis, &self.get(from).threads, text, bytes);
+        check(basis, &mut learner.sequence)?;
+        Ok(match rejected {
+            Some(at) => Arrival::Rejected(at),
+            None => {
+                let threads = std::mem::take(&mut learner.from);
+                let id = self.intern(&mut learner, &threads);
+                learner.from = threads;
+                Arrival::At(id)
+            }
+        })
+    }
+
+    /// Where `token` leads, whose bytes (if it has any) are the last `bytes` of `text`; `None` if
+    /// it is not allowed.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if it cannot be computed within its budgets.
+    #[cold]
+    pub fn learn_move(
+        &self,
+        basis: &Basis,
+        from: ConfigId,
+        token: TokenId,
+        text: &[u8],
+        bytes: usize,
+    ) -> Result<Option<ConfigId>> {
+        let mut learner = self.learner();
+        let config = self.get(from);
+        learner.sequence.consulted = false;
+        if bytes == 0 || learner.walk(basis, &config.threads, text, bytes).is_some() {
+            learner.from.clear();
+        }
+        learner.special(basis, &config.threads, token, text);
+        check(basis, &mut learner.sequence)?;
+        if learner.from.is_empty() {
+            return Ok(None);
+        }
+        let threads = std::mem::take(&mut learner.from);
+        let id = self.intern(&mut learner, &threads);
+        learner.from = threads;
+        if !learner.sequence.consulted {
+            self.link(&learner, from, token, id);
+        }
+        Ok(Some(id))
+    }
+
+    /// The configuration of a finished output, after an end token.
+    pub fn finish(&self, from: ConfigId, token: TokenId) -> ConfigId {
+        let mut learner = self.learner();
+        let id = self.intern(&mut learner, &[]);
+        self.link(&learner, from, token, id);
+        id
+    }
+
+    /// Steps over bytes that are forced, without keeping anything: calls `next` with the threads
+    /// for the next byte until it has none.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if a step cannot be computed within its budgets.
+    pub fn explore(
+        &self,
+        basis: &Basis,
+        from: ConfigId,
+        text: &mut Vec<u8>,
+        mut next: impl FnMut(&[Thread]) -> Option<u8>,
+    ) -> Result<()> {
+        let mut learner = self.learner();
+        let Learner { sequence, from: threads, to, .. } = &mut *learner;
+        threads.clear();
+        threads.extend_from_slice(&self.get(from).threads);
+        while let Some(byte) = next(threads) {
+            text.push(byte);
+            sequence.step(&basis.program, threads, byte, Output::Known(text), to);
+            std::mem::swap(threads, to);
+        }
+        check(basis, sequence)
+    }
+
+    /// The same configuration as `id` of `other`, here.
+    pub fn adopt(&self, other: &Configs, id: ConfigId) -> ConfigId {
+        let theirs = other.learner();
+        let mut ours = self.learner();
+        let threads = ours.sequence.import(&theirs.sequence, &other.get(id).threads);
+        self.intern(&mut ours, &threads)
+    }
+
+    fn learner(&self) -> MutexGuard<'_, Learner> {
+        self.cold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn intern(&self, learner: &mut Learner, threads: &[Thread]) -> ConfigId {
+        if let Some(&id) = learner.ids.get(threads) {
+            return id;
+        }
+        let threads: Box<[Thread]> = threads.into();
+        let config = Config { threads: threads.clone(), allowed: OnceLock::new() };
+        let id = ConfigId(self.arena.push(config));
+        self.grow(learner, 2 * size_of_val(&*threads) + size_of::<Config>());
+        learner.ids.insert(threads, id);
+        id
+    }
+
+    fn link(&self, learner: &Learner, from: ConfigId, token: TokenId, to: ConfigId) {
+        let key = move_key(from, token);
+        if self.moves.get(key).is_none() {
+            self.moves.insert(key, to.0);
+            // A slot has 16 bytes, and half of them are used.
+            self.grow(learner, 32);
+        }
+    }
+
+    fn grow(&self, learner: &Learner, bytes: usize) {
+        let own = self.bytes.load(Ordering::Relaxed) + bytes;
+        self.bytes.store(own, Ordering::Relaxed);
+        if own + learner.sequence.bytes() + learner.followers.bytes() > Self::LIMIT {
+            self.full.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Learner {
+    /// Walks from `threads` by the last `bytes` of `text` into `self.from`; returns the index in
+    /// those of the first byte that is not allowed.
+    fn walk(
+        &mut self,
+        basis: &Basis,
+        threads: &[Thread],
+        text: &[u8],
+        bytes: usize,
+    ) -> Option<usize> {
+        self.from.clear();
+        self.from.extend_from_slice(threads);
+        let start = text.len() - bytes;
+        for at in start..text.len() {
+            let output = Output::Known(&text[..=at]);
+            self.sequence.step(&basis.program, &self.from, text[at], output, &mut self.to);
+            std::mem::swap(&mut self.from, &mut self.to);
+            if self.from.is_empty() {
+                return Some(at - start);
+            }
+        }
+        None
+    }
+
+    /// Adds the threads after a special token to `self.from`.
+    fn special(&mut self, basis: &Basis, threads: &[Thread], token: TokenId, text: &[u8]) {
+        for thread in threads.iter().filter(|thread| thread.state.is_live()) {
+            let Some(special) = basis.program.states().get(thread.state).special() else {
+                continue;
+            };
+            if basis.specials[special as usize].contains(token) {
+                let output = Output::Known(text);
+                let stack = thread.stack;
+                self.sequence.resume(&basis.program, stack, None, output, &mut self.to);
+                self.from.append(&mut self.to);
+            }
+        }
+    }
+}
+
+fn move_key(from: ConfigId, token: TokenId) -> u64 {
+    u64::from(from.0) << 32 | u64::from(token)
+}
+
+/// Whether everything since the last check was computed whole.
+fn check(basis: &Basis, sequence: &mut Sequence) -> Result<()> {
+    sequence.check()?;
+    basis.program.states().trouble()
+}
