@@ -5,6 +5,7 @@ use constrain::grammar::{
     ArraySpec, Grammar, ItemClass, Node, NodeId, NumberSpec, ObjectSpec, OtherKeys, Property,
     PropertyOrder, Terminal,
 };
+use constrain::schema::{Options, compile};
 use constrain::vocab::{Token, Vocabulary};
 use constrain::{Constraint, Limits, Matcher};
 
@@ -57,6 +58,16 @@ fn vocabulary() -> Vocabulary {
         "\":\"\",\"",
         "aaaa",
         "\"a\",",
+        ",1",
+        ",0",
+        "[],[]",
+        "{},{}",
+        "1},{\"a\":1}",
+        "true,true",
+        "true,",
+        "],[",
+        "],[1",
+        "\"},{\"a\":\"",
     ];
     tokens.extend(more.map(|text| Token::Text(text.as_bytes().into())));
     tokens.push(Token::Special("<end>".into()));
@@ -320,6 +331,95 @@ fn unique_items_differ_in_value() {
             assert!(!items[..i].contains(item), "{items:?}");
         }
     });
+}
+
+/// Items with few and with many values, in schemas that say `uniqueItems`.
+const UNIQUE: &[&str] = &[
+    r#"{"items":{"type":"boolean"}}"#,
+    r#"{"items":{"type":["boolean","null"]},"minItems":2}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"enum":[1,2]}},
+        "required":["a","b"],"additionalProperties":false}}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"type":"boolean"},"b":{"const":1}},
+        "additionalProperties":false},"minItems":1}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},
+        "minProperties":1,"maxProperties":2,"additionalProperties":false}}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},
+        "dependentRequired":{"a":["c"]},"additionalProperties":false}}"#,
+    r#"{"items":{"type":"object","patternProperties":{"^[ab]$":{"enum":[1,2]}},
+        "additionalProperties":false,"maxProperties":1}}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"enum":[1,2]}},"additionalProperties":{"const":1}}}"#,
+    r#"{"items":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}"#,
+    r#"{"items":{"type":"array","items":{"type":"boolean"},"maxItems":2}}"#,
+    r#"{"items":{"type":"array","items":{"enum":[1,2]},"uniqueItems":true}}"#,
+    r#"{"items":{"type":"array","prefixItems":[{"const":1},{"type":"boolean"}],"items":{"const":2},"maxItems":4}}"#,
+    r#"{"items":{"type":"array","items":{"enum":[1,2]},"contains":{"const":2},"maxItems":2}}"#,
+    r#"{"items":{"enum":[{"a":1},{"a":1,"b":[]},[],[1],{"b":[]},null,"x",{}]}}"#,
+    r#"{"items":{"anyOf":[{"enum":[{"a":1},[2]]},{"type":"object","properties":{"a":{"enum":[1,2]}},
+        "required":["a"],"additionalProperties":false}]}}"#,
+    r#"{"prefixItems":[{"type":"boolean"},{"type":"boolean"}]}"#,
+    r#"{"prefixItems":[{"enum":[1,2]},{"enum":[1,2,3]},{"type":"boolean"}],"items":{"enum":[1,[]]},"minItems":3}"#,
+    r#"{"items":{"enum":[1,2,{"a":1}]},"contains":{"enum":[2,{"a":1}]},"minContains":2}"#,
+    r#"{"items":{"type":"integer","minimum":0,"maximum":2}}"#,
+    r#"{"items":{"type":"array","items":{"type":"array","items":{"type":"boolean"},"maxItems":1},"maxItems":1}}"#,
+    r#"{}"#,
+];
+
+/// All arrays of up to three values of a small universe, judged by an independent validator; and walks.
+#[test]
+fn unique_items_of_any_kind() {
+    let universe: Vec<serde_json::Value> = serde_json::from_str(
+        r#"[true, false, null, 1, 2, "x", {}, {"a": 1}, {"a": 2}, {"b": 1}, {"a": "x", "b": 1},
+            {"a": "x", "b": 2}, {"b": 2, "a": "y"}, {"a": 1, "b": 2}, {"a": true}, {"a": false, "b": 1},
+            {"a": 1, "c": 3}, {"a": 1, "b": []}, {"b": []}, [], [1], [2], [2, 1], [1, 2], [1, true],
+            [1, false, 2, 2], [true], [true, false], [[]], [[true]], {"a": "y"}, {"c": 3, "a": 1}]"#,
+    )
+    .unwrap();
+    for schema in UNIQUE {
+        let mut schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+        schema["uniqueItems"] = true.into();
+        schema["type"] = "array".into();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for order in [PropertyOrder::Any, PropertyOrder::Declared] {
+            let options = Options { property_order: order, ..Options::default() };
+            let grammar = compile(&schema.to_string(), &options)
+                .unwrap_or_else(|error| panic!("{schema}: {error}"));
+            let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+            let accepts = |value: &serde_json::Value| {
+                let mut matcher = constraint.matcher();
+                matcher.accept_bytes(value.to_string().as_bytes()).is_ok() && matcher.can_stop()
+            };
+            let single = |value: &&serde_json::Value| {
+                validator.is_valid(&vec![(*value).clone(); 1].into())
+                    || schema.get("minItems").is_some()
+                    || schema.get("contains").is_some()
+                    || schema.get("prefixItems").is_some()
+            };
+            let values: Vec<&serde_json::Value> = universe.iter().filter(single).collect();
+            for a in &values {
+                for b in &values {
+                    let pair = serde_json::json!([a, b]);
+                    let (valid, accepted) = (validator.is_valid(&pair), accepts(&pair));
+                    let exact = order == PropertyOrder::Any;
+                    assert!(valid == accepted || (valid && !exact), "{schema}\n{order:?} {pair}");
+                    if !accepted && schema.get("minItems").is_none() {
+                        continue;
+                    }
+                    for c in &values {
+                        let triple = serde_json::json!([a, b, c]);
+                        let (valid, accepted) = (validator.is_valid(&triple), accepts(&triple));
+                        assert!(
+                            valid == accepted || (valid && !exact),
+                            "{schema}\n{order:?} {triple}"
+                        );
+                    }
+                }
+            }
+            walk(&grammar, 4, |bytes| {
+                let document = serde_json::from_slice(bytes).unwrap();
+                assert!(validator.is_valid(&document), "{schema}\n{document}");
+            });
+        }
+    }
 }
 
 /// `A = D C`, `B = C "b" A`, `C = D`, `D = "" | A B | "a" D` without its empty strings: every split

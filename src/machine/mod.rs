@@ -7,6 +7,7 @@
 //!   number    the automaton of a set of numbers
 //!   objects   which keys may come next        arrays   which items may come next
 //!                                             unique   items that must differ
+//!                                             values   what items are compared by
 //! run       configurations: threads of (state, stack), closed under completion
 //!   stack     frames on hash-consed stacks
 //! ```
@@ -24,6 +25,7 @@ pub mod stack;
 pub mod state;
 pub mod states;
 mod unique;
+mod values;
 
 pub use program::Program;
 pub use run::{Output, Sequence, Thread};

@@ -62,6 +62,28 @@ pub struct Choice {
     pub can_close: bool,
 }
 
+/// A key of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// A declared one, by index.
+    Declared(u32),
+    /// One of a class of undeclared ones.
+    Other(u32),
+}
+
+/// Which keys may come next.
+#[derive(Debug)]
+pub struct Keys {
+    /// Declared keys, ascending.
+    pub declared: Vec<u32>,
+    /// Classes of undeclared keys (one may have no key left).
+    pub classes: Vec<u32>,
+    /// Whether the object may end.
+    pub can_close: bool,
+    /// A declared key that must come, if the order is free and it may come now.
+    pub owed: Option<u32>,
+}
+
 impl Choice {
     /// Whether any key may come.
     pub fn any_key(&self) -> bool {
@@ -157,23 +179,96 @@ impl ObjectTable {
     }
 
     fn choose(&self, program: &Program, spec: &ObjectSpec, seen: &Seen, depth: u8) -> Choice {
+        let keys = self.keys(program, spec, seen, depth);
+        let declared = self.declared_start(program, spec, &keys.declared);
+        let others = keys.classes.into_iter().filter_map(|class| {
+            let start = self.other_keys(program, spec, class, seen, &[]);
+            start.state.is_live().then_some((class, start))
+        });
+        Choice { declared, others: others.collect(), can_close: keys.can_close }
+    }
+
+    /// Which keys may come after `seen`.
+    pub fn keys(&self, program: &Program, spec: &ObjectSpec, seen: &Seen, depth: u8) -> Keys {
         let view = View::new(self, program, spec, seen, depth);
-        let allowed: Vec<u32> = (0..spec.properties.len() as u32)
+        let declared: Vec<u32> = (0..spec.properties.len() as u32)
             .filter(|&key| view.may_come(key) && view.completes_after(key))
             .collect();
-        let declared = self.declared_start(program, spec, &allowed);
-        let others = (0..spec.others.len() as u32)
-            .filter(|&class| view.class_may_come(class))
-            .filter_map(|class| {
-                let start = other_start(program, spec.others[class as usize].keys, &seen.others);
-                start.state.is_live().then_some((class, start))
-            })
-            .collect();
-        Choice { declared, others, can_close: view.can_close() }
+        let classes = (0..spec.others.len() as u32).filter(|&class| view.class_may_come(class));
+        let owed = view.missing.first().copied().filter(|_| !self.ordered);
+        let owed = owed.filter(|key| declared.binary_search(key).is_ok());
+        Keys { classes: classes.collect(), can_close: view.can_close(), declared, owed }
+    }
+
+    /// The declared property with this name.
+    pub fn declared(&self, program: &Program, name: &str) -> Option<u32> {
+        self.property(program.states().with_exprs(|exprs| exprs.literal_id(name)))
+    }
+
+    /// Whether a key is there already or, in declared order, comes too late.
+    pub fn has(&self, program: &Program, seen: &Seen, name: &str) -> bool {
+        let id = program.states().with_exprs(|exprs| exprs.literal_id(name));
+        match self.property(id) {
+            None => seen.others.binary_search(&id).is_ok(),
+            Some(key) if self.tracked => {
+                seen.bits.get(key as usize / 64).is_some_and(|word| word >> (key % 64) & 1 == 1)
+            }
+            Some(key) => key < seen.cursor,
+        }
+    }
+
+    /// `seen` and one key more, which has this name.
+    pub fn after(
+        &self,
+        program: &Program,
+        spec: &ObjectSpec,
+        seen: &Seen,
+        key: Key,
+        name: &str,
+    ) -> Seen {
+        let mut next = match key {
+            Key::Declared(key) => self.with_declared(seen, key),
+            Key::Other(class) => {
+                let name = program.states().with_exprs(|exprs| exprs.literal_id(name));
+                self.with_other(spec, seen, class, Some(name))
+            }
+        };
+        next.parts += 1;
+        next
+    }
+
+    /// The undeclared keys of a class, without those that were there already and `names`.
+    pub fn other_keys(
+        &self,
+        program: &Program,
+        spec: &ObjectSpec,
+        class: u32,
+        seen: &Seen,
+        names: &[Box<str>],
+    ) -> Start {
+        let keys = spec.others[class as usize].keys;
+        let expr = program.states().with_exprs(|exprs| {
+            if seen.others.is_empty() && names.is_empty() {
+                return keys;
+            }
+            let seen = seen.others.iter().map(|&id| exprs.literal_text(id).to_owned());
+            let mut texts: Vec<String> = seen.collect();
+            texts.extend(names.iter().map(|name| name.to_string()));
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let seen = exprs.literals(&texts);
+            let unseen = exprs.not(seen);
+            exprs.and(&[keys, unseen])
+        });
+        program.states().start_string(expr).unwrap_or(Start::DEAD)
     }
 
     /// One terminal for the declared keys `allowed` (indices, ascending).
-    fn declared_start(&self, program: &Program, spec: &ObjectSpec, allowed: &[u32]) -> Start {
+    pub(super) fn declared_start(
+        &self,
+        program: &Program,
+        spec: &ObjectSpec,
+        allowed: &[u32],
+    ) -> Start {
         if allowed.is_empty() {
             return Start::DEAD;
         }
@@ -190,21 +285,6 @@ impl ObjectTable {
         // A set of literals needs no search for emptiness, so this cannot fail.
         program.states().start_string(expr).unwrap_or(Start::DEAD)
     }
-}
-
-/// The keys of a class without those that were there already.
-fn other_start(program: &Program, keys: ExprId, seen: &[LiteralId]) -> Start {
-    let expr = program.states().with_exprs(|exprs| {
-        if seen.is_empty() {
-            return keys;
-        }
-        let texts: Vec<String> = seen.iter().map(|&id| exprs.literal_text(id).to_owned()).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let seen = exprs.literals(&texts);
-        let unseen = exprs.not(seen);
-        exprs.and(&[keys, unseen])
-    });
-    program.states().start_string(expr).unwrap_or(Start::DEAD)
 }
 
 /// An object in one situation: what is required, what is left.

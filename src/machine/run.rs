@@ -21,9 +21,10 @@ use hashbrown::{HashMap, HashSet};
 use super::arrays::ArrayView;
 use super::objects::Choice;
 use super::program::Program;
-use super::stack::{Frame, Phase, SeenId, StackId, Stacks, Step};
+use super::stack::{Frame, Phase, Seen, SeenId, StackId, Stacks, Step, Tally};
 use super::states::{Excess, Punct, Start, StateId};
-use super::unique;
+use super::unique::{ArrayAt, Unique, Way};
+use super::values::AllowId;
 use crate::error::{Error, Kind, Result};
 use crate::expr::LiteralId;
 use crate::grammar::{ItemClass, Node, NodeId};
@@ -92,6 +93,8 @@ impl<'a> Output<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Sequence {
     pub(crate) stacks: Stacks,
+    /// The values of unique items.
+    unique: Unique,
     choices: HashMap<(NodeId, SeenId, u8), Arc<Choice>>,
     /// Set when a step depended on more of the output than its last byte: on the text of a key
     /// or an item.
@@ -110,7 +113,7 @@ const TASKS: usize = 100_000;
 #[derive(Debug, Clone, Copy)]
 enum Work {
     /// Start a node, with this after it.
-    Enter { node: NodeId, stack: StackId, depth: u8 },
+    Enter { node: NodeId, stack: StackId, depth: u8, allow: AllowId },
     /// Something is complete (perhaps a literal): go on with what is on the stack.
     Return { stack: StackId, literal: Option<LiteralId> },
 }
@@ -127,7 +130,7 @@ impl Sequence {
     /// [`Kind::TooComplex`] if a configuration needs more tasks than a closure may have; what was
     /// computed is then to be thrown away.
     pub fn check(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.exhausted) {
+        if !(std::mem::take(&mut self.exhausted) | std::mem::take(&mut self.unique.exhausted)) {
             return Ok(());
         }
         let kind = Kind::TooComplex { what: "tasks of one step", limit: TASKS as u64 };
@@ -138,7 +141,8 @@ impl Sequence {
     /// The same threads as those of `other`, on the stacks of this sequence.
     pub fn import(&mut self, other: &Sequence, threads: &[Thread]) -> Vec<Thread> {
         let stacks: Vec<StackId> = threads.iter().map(|thread| thread.stack).collect();
-        let stacks = self.stacks.import(&other.stacks, &stacks);
+        let mut values = self.unique.values.import(&other.unique.values);
+        let stacks = self.stacks.import(&other.stacks, &stacks, &mut values);
         let mut ours: Vec<Thread> =
             threads.iter().zip(stacks).map(|(thread, stack)| Thread { stack, ..*thread }).collect();
         ours.sort_unstable();
@@ -147,14 +151,15 @@ impl Sequence {
 
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
-        self.stacks.bytes() + self.choices.capacity() * 32
+        self.stacks.bytes() + self.unique.values.bytes() + self.choices.capacity() * 32
     }
 
     /// The configuration before the first byte.
     pub fn begin(&mut self, program: &Program, out: &mut Vec<Thread>) {
         out.clear();
         let stack = StackId::BOTTOM;
-        self.work.push(Work::Enter { node: program.grammar().root(), stack, depth: 0 });
+        let (node, allow) = (program.grammar().root(), AllowId::ANY);
+        self.work.push(Work::Enter { node, stack, depth: 0, allow });
         self.close(program, Output::Known(&[]), out);
         self.merge(out);
     }
@@ -215,6 +220,11 @@ impl Sequence {
     /// Works off the tasks.
     fn close(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
         self.visited.clear();
+        self.unique.begin();
+        self.work_off(program, output, out);
+    }
+
+    fn work_off(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
         let mut left = TASKS;
         while let Some(work) = self.work.pop() {
             if left == 0 {
@@ -224,7 +234,9 @@ impl Sequence {
             }
             left -= 1;
             match work {
-                Work::Enter { node, stack, depth } => self.enter(program, node, stack, depth, out),
+                Work::Enter { node, stack, depth, allow } => {
+                    self.enter(program, (node, allow), stack, depth, out);
+                }
                 Work::Return { stack, literal } => {
                     if self.stacks.has_bottom(stack) {
                         out.push(Thread::END);
@@ -301,7 +313,7 @@ impl Sequence {
     fn enter(
         &mut self,
         program: &Program,
-        node: NodeId,
+        (node, allow): (NodeId, AllowId),
         stack: StackId,
         depth: u8,
         out: &mut Vec<Thread>,
@@ -312,16 +324,21 @@ impl Sequence {
         match program.node(node) {
             Node::Never => {}
             Node::Empty => self.work.push(Work::Return { stack, literal: None }),
-            Node::Terminal(terminal) => {
+            Node::Terminal(terminal) if allow == AllowId::ANY => {
                 self.begin_terminal(program, program.start(node, terminal), stack, out);
             }
+            Node::Terminal(_) => {
+                for &start in self.unique.starts(program, node, allow).iter() {
+                    self.begin_terminal(program, start, stack, out);
+                }
+            }
             Node::Rule(target) => {
-                if !self.again(node, stack, 0) {
-                    self.work.push(Work::Enter { node: *target, stack, depth });
+                if !self.again(node, stack, allow.raw().into()) {
+                    self.work.push(Work::Enter { node: *target, stack, depth, allow });
                 }
             }
             Node::Alt(parts) => {
-                let tasks = parts.iter().map(|&node| Work::Enter { node, stack, depth });
+                let tasks = parts.iter().map(|&node| Work::Enter { node, stack, depth, allow });
                 self.work.extend(tasks);
             }
             Node::Seq(_) => self.sequence(program, node, 0, stack, depth),
@@ -332,22 +349,29 @@ impl Sequence {
                 self.item(program, node, 0, stack, depth);
             }
             Node::Array(_) => {
-                let step = Step::Array {
-                    node,
-                    phase: Phase::Open,
-                    count: 0,
-                    contains: [0; 4],
-                    seen: SeenId::NONE,
-                };
+                let Some(seen) = self.nothing_seen(allow, true) else { return };
+                let (phase, contains) = (Phase::Open, [0; 4]);
+                let step = Step::Array { node, phase, count: 0, contains, seen };
                 let stack = self.push(step, depth + 1, stack);
                 self.begin_punct(program, Punct::OpenArray, depth, stack, out);
             }
             Node::Object(_) => {
-                let step = Step::Object { node, phase: Phase::Open, seen: SeenId::NONE };
+                let Some(seen) = self.nothing_seen(allow, false) else { return };
+                let step = Step::Object { node, phase: Phase::Open, seen };
                 let stack = self.push(step, depth + 1, stack);
                 self.begin_punct(program, Punct::OpenObject, depth, stack, out);
             }
         }
+    }
+
+    /// The keys or values of a container that has none, and which values are allowed for it; `None`
+    /// if none is.
+    fn nothing_seen(&mut self, allow: AllowId, is_array: bool) -> Option<SeenId> {
+        if allow == AllowId::ANY {
+            return Some(SeenId::NONE);
+        }
+        let allow = self.unique.container(allow, is_array)?;
+        Some(self.stacks.seen(Seen { allow, ..Seen::default() }))
     }
 
     /// Starts part `next` of a sequence. The last part is a tail call: it pushes nothing.
@@ -359,7 +383,7 @@ impl Sequence {
                 let last = next as usize + 1 == parts.len();
                 let step = Step::Seq { node, next: next + 1 };
                 let stack = if last { stack } else { self.push(step, depth, stack) };
-                self.work.push(Work::Enter { node: part, stack, depth });
+                self.work.push(Work::Enter { node: part, stack, depth, allow: AllowId::ANY });
             }
         }
     }
@@ -374,7 +398,7 @@ impl Sequence {
         let next = if max.is_none() { (count + 1).min(min) } else { count + 1 };
         let step = Step::Repeat { node, count: next };
         let stack = self.push_loop(step, depth, stack);
-        self.work.push(Work::Enter { node: item, stack, depth });
+        self.work.push(Work::Enter { node: item, stack, depth, allow: AllowId::ANY });
     }
 
     /// Pushes the frame of a repetition, unless it is on top already and one more of it says
@@ -404,18 +428,34 @@ impl Sequence {
         let depth = frame.depth;
         match frame.step {
             Step::Seq { node, next } => self.sequence(program, node, next, below, depth),
-            Step::Enter(node) => self.work.push(Work::Enter { node, stack: below, depth }),
+            Step::Enter(node) => {
+                let allow = AllowId::ANY;
+                self.work.push(Work::Enter { node, stack: below, depth, allow });
+            }
+            Step::EnterAs { node, allow } => {
+                self.work.push(Work::Enter { node, stack: below, depth, allow });
+            }
+            Step::Doubt => self.work.push(Work::Return { stack: below, literal }),
             Step::Repeat { node, count } => self.resume_repeat(program, node, count, below, depth),
             Step::Separated { node, count } => self.item(program, node, count, below, depth),
             Step::Array { .. } => self.resume_array(program, frame, below, output, out),
             Step::UniqueItem { node, count, contains, seen, start } => {
                 self.consulted = true;
-                let value = output.since(start).and_then(unique::canonical);
-                let mut values = self.stacks.keys(seen).clone();
-                values.add_other(intern(program, value));
-                let seen = self.stacks.seen(values);
+                let value = output.since(start).and_then(|text| self.unique.values.read(text));
+                let before = self.stacks.keys(seen);
+                // Whether two unknown items are equal cannot be known either.
+                let doubtful = before.unknown && value.is_none();
+                let mut after = before.with_value(value);
+                after.unknown |= value.is_none();
+                let seen = self.stacks.seen(after);
                 let step = Step::Array { node, phase: Phase::After, count, contains, seen };
                 let frame = Frame { step, depth };
+                if doubtful {
+                    let resume = |sequence: &mut Self, out: &mut Vec<Thread>| {
+                        sequence.resume_array(program, frame, below, output, out);
+                    };
+                    return self.doubtful(program, output, out, resume);
+                }
                 self.resume_array(program, frame, below, output, out);
             }
             Step::Object { node, phase, seen } => {
@@ -425,21 +465,28 @@ impl Sequence {
                 let Some(table) = program.object_table(node) else { return };
                 let Some(key) = literal.and_then(|name| table.property(name)) else { return };
                 let seen = table.with_declared(self.stacks.keys(seen), key);
-                let value = program.object(node).map(|spec| spec.properties[key as usize].value);
-                self.begin_value(program, (node, value), seen, depth, below, out);
+                let Some(spec) = program.object(node) else { return };
+                let property = &spec.properties[key as usize];
+                let known = (Some(property.name.as_str()), property.value);
+                self.begin_value(program, (node, known), seen, depth, below, out);
             }
             Step::OtherKey { node, class, seen } => {
                 let (Some(table), Some(spec)) = (program.object_table(node), program.object(node))
                 else {
                     return;
                 };
-                self.consulted = true;
-                let key = output.last_string();
-                let key = key.and_then(|key| serde_json::from_slice(key).ok());
-                let key = intern(program, key);
-                let seen = table.with_other(spec, self.stacks.keys(seen), class, key);
-                let value = Some(spec.others[class as usize].value);
-                self.begin_value(program, (node, value), seen, depth, below, out);
+                let key = match literal {
+                    Some(_) => text_of(program, literal),
+                    None => {
+                        self.consulted = true;
+                        let key = output.last_string();
+                        key.and_then(|key| serde_json::from_slice(key).ok())
+                    }
+                };
+                let id = intern(program, key.as_deref());
+                let seen = table.with_other(spec, self.stacks.keys(seen), class, id);
+                let known = (key.as_deref(), spec.others[class as usize].value);
+                self.begin_value(program, (node, known), seen, depth, below, out);
             }
         }
     }
@@ -448,17 +495,31 @@ impl Sequence {
     fn begin_value(
         &mut self,
         program: &Program,
-        (node, value): (NodeId, Option<NodeId>),
-        seen: super::stack::Seen,
+        (node, (key, value)): (NodeId, (Option<&str>, NodeId)),
+        seen: Seen,
         depth: u8,
         below: StackId,
         out: &mut Vec<Thread>,
     ) {
-        let Some(value) = value else { return };
-        let seen = self.stacks.seen(seen);
-        let stack = self.push(Step::Object { node, phase: Phase::After, seen }, depth, below);
-        let stack = self.push(Step::Enter(value), depth, stack);
-        self.begin_punct(program, Punct::Colon, depth, stack, out);
+        if seen.allow == AllowId::ANY {
+            let seen = self.stacks.seen(seen);
+            let stack = self.push(Step::Object { node, phase: Phase::After, seen }, depth, below);
+            let stack = self.push(Step::Enter(value), depth, stack);
+            return self.begin_punct(program, Punct::Colon, depth, stack, out);
+        }
+        let seen = Seen { parts: seen.parts + 1, ..seen };
+        // A key that is not known is in none of the barred objects: their keys are literals.
+        let free = Way { part: AllowId::ANY, whole: AllowId::ANY, value: None };
+        let ways = key.map_or(vec![free], |key| {
+            self.unique.key_ways(program, (node, depth), (key, value), &seen, seen.allow)
+        });
+        for way in ways {
+            let seen = self.stacks.seen(seen.clone().allowing(way.whole));
+            let stack = self.push(Step::Object { node, phase: Phase::After, seen }, depth, below);
+            let step = Step::EnterAs { node: value, allow: way.part };
+            let stack = self.push(step, depth, stack);
+            self.begin_punct(program, Punct::Colon, depth, stack, out);
+        }
     }
 
     fn resume_repeat(
@@ -479,7 +540,8 @@ impl Sequence {
         match separator {
             Some(separator) if max.is_none_or(|max| count < max) => {
                 let stack = self.push(Step::Separated { node, count }, depth, below);
-                self.work.push(Work::Enter { node: separator, stack, depth });
+                let allow = AllowId::ANY;
+                self.work.push(Work::Enter { node: separator, stack, depth, allow });
             }
             Some(_) => {}
             None => self.item(program, node, count, below, depth),
@@ -498,12 +560,13 @@ impl Sequence {
         let Some(spec) = program.array(node) else { return };
         let depth = frame.depth;
         let view = ArrayView::new(program, spec, depth, count, contains);
+        let plain = !spec.unique && self.stacks.keys(seen).allow == AllowId::ANY;
         let close = match phase {
             Phase::Open => Some(Punct::CloseEmptyArray),
             Phase::After => Some(Punct::CloseArray),
             Phase::Next => None,
         };
-        if let Some(close) = close.filter(|_| view.can_close()) {
+        if let Some(close) = close.filter(|_| view.can_close() && (plain || self.may_end(seen))) {
             self.begin_punct(program, close, depth, below, out);
         }
         // A comma after an item, exact white space before the first one, else nothing.
@@ -513,42 +576,118 @@ impl Sequence {
             _ => None,
         };
         match before {
-            None => self.begin_items(program, frame, &view, below, output, out),
-            Some(before) if view.any_item() => {
+            None if plain => self.begin_items(frame, &view, below),
+            None => self.begin_ways(program, frame, below, output, out),
+            Some(before) => {
+                let any = if plain {
+                    view.any_item()
+                } else {
+                    !self.item_ways(program, frame).is_empty()
+                };
+                if !any {
+                    return;
+                }
                 let step = Step::Array { node, phase: Phase::Next, count, contains, seen };
-                let stack = self.push(step, depth, below);
+                let mut stack = self.push(step, depth, below);
+                let rich = |(class, ..): (&ItemClass, u64, Tally)| {
+                    Unique::is_rich(program, class.node, depth)
+                };
+                if !plain && self.stacks.keys(seen).unknown && !view.items().any(rich) {
+                    // The unknown item may have been the last one that there was.
+                    stack = self.push(Step::Doubt, depth, stack);
+                }
                 self.begin_punct(program, before, depth, stack, out);
             }
-            Some(_) => {}
         }
     }
 
-    fn begin_items(
+    /// Starts the next item of an array all of whose values are allowed.
+    fn begin_items(&mut self, frame: Frame, view: &ArrayView<'_>, below: StackId) {
+        let Step::Array { node, seen, .. } = frame.step else { return };
+        let depth = frame.depth;
+        for (&ItemClass { node: item, .. }, count, contains) in view.items() {
+            let step = Step::Array { node, phase: Phase::After, count, contains, seen };
+            let stack = self.push(step, depth, below);
+            self.work.push(Work::Enter { node: item, stack, depth, allow: AllowId::ANY });
+        }
+    }
+
+    /// Starts the next item of an array of which not every value is allowed.
+    fn begin_ways(
         &mut self,
         program: &Program,
         frame: Frame,
-        view: &ArrayView<'_>,
         below: StackId,
         output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
         let Step::Array { node, seen, .. } = frame.step else { return };
-        let unique = program.array(node).is_some_and(|spec| spec.unique);
-        let depth = frame.depth;
-        for (&ItemClass { node: item, .. }, count, contains) in view.items() {
-            if !unique {
-                let step = Step::Array { node, phase: Phase::After, count, contains, seen };
-                let stack = self.push(step, depth, below);
-                self.work.push(Work::Enter { node: item, stack, depth });
-                continue;
+        let Some(spec) = program.array(node) else { return };
+        let (depth, start) = (frame.depth, output.offset());
+        for (item, (count, contains), way) in self.item_ways(program, frame) {
+            let before = self.stacks.keys(seen);
+            let unknown = before.unknown;
+            let mut after = before.clone().allowing(way.whole);
+            after.parts += u64::from(way.whole != AllowId::ANY);
+            if spec.unique && way.value.is_some() {
+                after = after.with_value(way.value);
             }
-            self.consulted = true;
-            let start = output.offset();
-            let step = Step::UniqueItem { node, count, contains, seen, start };
+            let seen = self.stacks.seen(after);
+            self.consulted |= spec.unique && way.value.is_none();
+            let step = if spec.unique && way.value.is_none() {
+                Step::UniqueItem { node, count, contains, seen, start }
+            } else {
+                Step::Array { node, phase: Phase::After, count, contains, seen }
+            };
             let stack = self.push(step, depth, below);
-            for start in unique::starts(program, item, self.stacks.keys(seen)) {
-                self.begin_terminal(program, start, stack, out);
+            let work = Work::Enter { node: item, stack, depth, allow: way.part };
+            if unknown && !Unique::is_endless(program, item) {
+                let enter = |sequence: &mut Self, _: &mut Vec<Thread>| sequence.work.push(work);
+                self.doubtful(program, output, out, enter);
+            } else {
+                self.work.push(work);
             }
+        }
+    }
+
+    /// The ways in which the next item of an array can be.
+    fn item_ways(&mut self, program: &Program, frame: Frame) -> Vec<(NodeId, (u64, Tally), Way)> {
+        let mut found = Vec::new();
+        let Step::Array { node, count, contains, seen, .. } = frame.step else { return found };
+        let Some(spec) = program.array(node) else { return found };
+        let (depth, seen) = (frame.depth, self.stacks.keys(seen));
+        let at = ArrayAt { spec, depth, count, tally: contains, position: seen.parts };
+        let view = ArrayView::new(program, spec, depth, count, contains);
+        for (class, count, tally) in view.items() {
+            let (item, then) = (class.node, (count, tally));
+            let ways = self.unique.item_ways(program, at, (item, then), &seen.values, seen.allow);
+            found.extend(ways.into_iter().map(|way| (item, then, way)));
+        }
+        found
+    }
+
+    /// Whether a container may end as far as its values go.
+    fn may_end(&self, seen: SeenId) -> bool {
+        let seen = self.stacks.keys(seen);
+        self.unique.may_end(seen.allow, seen.parts)
+    }
+
+    /// Does `begin` and what follows from it, and marks all its threads: whether they are right depends
+    /// on text that is not known.
+    fn doubtful(
+        &mut self,
+        program: &Program,
+        output: Output<'_>,
+        out: &mut Vec<Thread>,
+        begin: impl FnOnce(&mut Self, &mut Vec<Thread>),
+    ) {
+        let (outer, first) = (std::mem::take(&mut self.work), out.len());
+        begin(self, out);
+        self.work_off(program, output, out);
+        self.work = outer;
+        for thread in out.iter_mut().skip(first).filter(|thread| **thread != Thread::END) {
+            let frame = Frame { step: Step::Doubt, depth: 0 };
+            thread.stack = self.stacks.push(frame, thread.stack);
         }
     }
 
@@ -603,21 +742,32 @@ impl Sequence {
             return Some(Arc::clone(choice));
         }
         let table = program.object_table(node)?;
-        let choice = table.choice(program, node, self.stacks.keys(seen), depth);
+        let keys = self.stacks.keys(seen);
+        let choice = if keys.allow == AllowId::ANY {
+            table.choice(program, node, keys, depth)
+        } else {
+            Arc::new(self.unique.choice(program, (node, depth), keys))
+        };
         self.choices.insert((node, seen, near), Arc::clone(&choice));
         Some(choice)
     }
 
-    /// Whether a stack holds an object whose keys are not all known.
+    /// Whether it depends on text that is not known what may follow.
     pub fn is_vague(&self, stack: StackId) -> bool {
         self.stacks.tops(stack).any(|(frame, _)| match frame.step {
             Step::Key { seen, .. } | Step::OtherKey { seen, .. } => self.stacks.keys(seen).unknown,
+            Step::Doubt => true,
             _ => false,
         })
     }
 }
 
 /// The id of a text of the output, if the text is known.
-fn intern(program: &Program, text: Option<String>) -> Option<LiteralId> {
-    text.map(|text| program.states().with_exprs(|exprs| exprs.literal_id(&text)))
+fn intern(program: &Program, text: Option<&str>) -> Option<LiteralId> {
+    text.map(|text| program.states().with_exprs(|exprs| exprs.literal_id(text)))
+}
+
+/// The text of a literal.
+fn text_of(program: &Program, literal: Option<LiteralId>) -> Option<String> {
+    literal.map(|id| program.states().with_exprs(|exprs| exprs.literal_text(id).to_owned()))
 }

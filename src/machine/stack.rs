@@ -13,6 +13,7 @@
 
 use hashbrown::HashMap;
 
+use super::values::{AllowId, Import, ValueId};
 use crate::expr::LiteralId;
 use crate::grammar::NodeId;
 
@@ -69,6 +70,15 @@ pub enum Step {
     },
     /// Go on with a node.
     Enter(NodeId),
+    /// Go on with a node, of which only some values are allowed.
+    EnterAs {
+        /// The node.
+        node: NodeId,
+        /// The values.
+        allow: AllowId,
+    },
+    /// Nothing to do; but whether what is above it is right depends on text that is not known.
+    Doubt,
     /// An array with `count` items, of which so many count for each `contains`.
     /// With `unique` items, the values it has.
     Array {
@@ -146,14 +156,21 @@ pub struct Seen {
     pub count: u64,
     /// Number of keys of each class of undeclared keys (only where a class has bounds).
     pub classes: Box<[u32]>,
-    /// The undeclared keys, or the values of unique items, sorted.
+    /// The undeclared keys, sorted.
     pub others: Box<[LiteralId]>,
-    /// Whether an undeclared key is missing from `others`, since its text is not known.
+    /// Whether an undeclared key is missing from `others`, or a value from `values`, since its
+    /// text is not known.
     pub unknown: bool,
+    /// The values of unique items, sorted.
+    pub values: Box<[ValueId]>,
+    /// What the whole container may be; values that are barred agree with all parts so far.
+    pub allow: AllowId,
+    /// Number of keys or items, where `allow` is not everything.
+    pub parts: u64,
 }
 
 impl Seen {
-    /// Adds an undeclared key or a value; `None` if its text is not known.
+    /// Adds an undeclared key; `None` if its text is not known.
     pub fn add_other(&mut self, text: Option<LiteralId>) {
         let Some(text) = text else {
             self.unknown = true;
@@ -164,6 +181,27 @@ impl Seen {
             others.insert(at, text);
         }
         self.others = others.into_boxed_slice();
+    }
+}
+
+impl Seen {
+    /// With one value of an item more, if it is known.
+    pub fn with_value(&self, value: Option<ValueId>) -> Self {
+        let mut next = self.clone();
+        let mut values = std::mem::take(&mut next.values).into_vec();
+        if let Some(value) = value
+            && let Err(at) = values.binary_search(&value)
+        {
+            values.insert(at, value);
+        }
+        next.values = values.into_boxed_slice();
+        next
+    }
+
+    /// With another set of values that the container may be.
+    pub fn allowing(self, allow: AllowId) -> Self {
+        let parts = if allow == AllowId::ANY { 0 } else { self.parts };
+        Self { allow, parts, ..self }
     }
 }
 
@@ -289,15 +327,21 @@ impl Stacks {
             return id;
         }
         let id = SeenId(self.seens.len() as u32);
-        let lists = size_of_val(&*seen.bits) + size_of_val(&*seen.classes);
+        let lists =
+            size_of_val(&*seen.bits) + size_of_val(&*seen.classes) + size_of_val(&*seen.values);
         self.more += 2 * (size_of::<Seen>() + lists + size_of_val(&*seen.others));
         self.seens.push(seen.clone());
         self.seen_ids.insert(seen, id);
         id
     }
 
-    /// The same stacks as `wanted` of `other`, here.
-    pub fn import(&mut self, other: &Stacks, wanted: &[StackId]) -> Vec<StackId> {
+    /// The same stacks as `wanted` of `other`, here; `values` finds the values of theirs here.
+    pub fn import(
+        &mut self,
+        other: &Stacks,
+        wanted: &[StackId],
+        values: &mut Import<'_>,
+    ) -> Vec<StackId> {
         let mut ours: HashMap<StackId, StackId> = HashMap::new();
         ours.insert(StackId::BOTTOM, StackId::BOTTOM);
         let mut todo = wanted.to_vec();
@@ -320,7 +364,7 @@ impl Stacks {
             let copy = match stack.0 & SET {
                 0 => {
                     let Node { frame, below } = other.nodes[stack.0 as usize - 1];
-                    let frame = self.import_frame(other, frame);
+                    let frame = self.import_frame(other, frame, values);
                     self.push(frame, ours[&below])
                 }
                 _ => {
@@ -334,14 +378,24 @@ impl Stacks {
     }
 
     /// A frame of `other` with its set of keys here.
-    fn import_frame(&mut self, other: &Stacks, mut frame: Frame) -> Frame {
+    fn import_frame(&mut self, other: &Stacks, mut frame: Frame, values: &mut Import<'_>) -> Frame {
         match &mut frame.step {
             Step::Array { seen, .. }
             | Step::UniqueItem { seen, .. }
             | Step::Object { seen, .. }
             | Step::Key { seen, .. }
-            | Step::OtherKey { seen, .. } => *seen = self.seen(other.keys(*seen).clone()),
-            Step::Seq { .. } | Step::Repeat { .. } | Step::Separated { .. } | Step::Enter(_) => {}
+            | Step::OtherKey { seen, .. } => {
+                let mut keys = other.keys(*seen).clone();
+                keys.allow = values.allow(keys.allow);
+                keys.values = values.values(&keys.values).into();
+                *seen = self.seen(keys);
+            }
+            Step::EnterAs { allow, .. } => *allow = values.allow(*allow),
+            Step::Seq { .. }
+            | Step::Repeat { .. }
+            | Step::Separated { .. }
+            | Step::Enter(_)
+            | Step::Doubt => {}
         }
         frame
     }

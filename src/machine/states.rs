@@ -39,7 +39,7 @@ pub struct StateId(u32);
 const LOCAL: u32 = 1 << 31;
 
 /// Fuel for one step of one state; compiling has its own.
-const STEP_FUEL: u64 = 5_000_000;
+pub(super) const STEP_FUEL: u64 = 5_000_000;
 
 impl StateId {
     /// No state: nothing can follow.

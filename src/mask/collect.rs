@@ -7,8 +7,8 @@
 //! What follows a stack is memoised for the sequence ([`Followers`]), so that a warm mask is a
 //! handful of look-ups.
 //!
-//! One case the tables cannot decide: a token that completes an undeclared key whose text is not
-//! known from the output so far, and goes on into another key of the same object, which must
+//! One case the tables cannot decide: a token that completes an undeclared key (or a unique item) whose
+//! text is not known from the output so far, and goes on into another one, which must
 //! differ from it. Such tokens (there are hardly any) are tried one by one.
 
 use hashbrown::HashMap;
@@ -83,9 +83,11 @@ pub fn collect(
     while let Some((boundary, state, stack)) = todo.pop() {
         if boundary != BoundaryId::ROOT && sequence.is_vague(stack) {
             tried = true;
+            let table = tables.get(tables.table(states, boundary, state));
+            let mut tokens = table.inside.ids();
+            table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
             let mut trial = Trial { program, sequence, threads, text };
-            let tokens = tables.tokens_after(boundary).into_iter();
-            allowed.tokens.extend(tokens.filter(|&token| {
+            allowed.tokens.extend(tokens.into_iter().filter(|&token| {
                 tables.vocabulary().bytes(token).is_some_and(|bytes| trial.allows(bytes))
             }));
             continue;

@@ -56,6 +56,17 @@ impl TokenSet {
         }
     }
 
+    /// The ids, ascending.
+    pub fn ids(&self) -> Vec<TokenId> {
+        match self {
+            TokenSet::Sparse(ids) => ids.to_vec(),
+            TokenSet::Dense(words) => {
+                let all = 0..words.len() as TokenId * 32;
+                all.filter(|&id| self.contains(id)).collect()
+            }
+        }
+    }
+
     /// The bits of a set that is not a list; of one that is, none.
     pub fn words(&self) -> &[u32] {
         match self {

@@ -12,7 +12,7 @@ use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
 use super::number::Numbers;
 use super::sets::SetId;
 use super::text::Text;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::expr::ExprId;
 use crate::grammar::{ArraySpec, ItemClass, Node, NodeId, NumberSpec, Terminal};
 
@@ -203,83 +203,6 @@ impl Compiler<'_> {
         let parts = self.parts(set)?;
         Ok(parts.arrays.iter().all(|shape| shape.is_any())
             && parts.objects.iter().all(|shape| shape.is_any()))
-    }
-
-    /// Works out what `uniqueItems` means for the number of items; false if it cannot be met.
-    ///
-    /// Items must be scalars; sets with few values bound the length. Sets of different sizes at different
-    /// positions could run out of values at the wrong place, and are refused.
-    fn settle_unique(&mut self, shape: &mut ArrayShape) -> Result<bool> {
-        let at = shape.unique.unwrap_or(0);
-        if shape.max.is_some_and(|max| max <= 1) {
-            shape.unique = None;
-            return Ok(true);
-        }
-        let refuse = |compiler: &Self, why: &str| {
-            Err(Error::new(Kind::Unsupported { keyword: "uniqueItems".to_owned() }, why)
-                .at(compiler.json.place(at))
-                .help("restrict the items to strings, numbers, booleans and null, or remove \"uniqueItems\""))
-        };
-        let mut sets = shape.prefix.clone();
-        sets.extend(Some(shape.rest).filter(|&rest| rest != SetId::NEVER));
-        let mut least: Option<u64> = None;
-        for &set in &sets {
-            let parts = self.parts(set)?;
-            if !parts.arrays.is_empty() || !parts.objects.is_empty() {
-                return refuse(
-                    self,
-                    "\"uniqueItems\" is enforced for items that are neither arrays nor objects",
-                );
-            }
-            if let Some(size) = self.size(&parts)? {
-                least = Some(least.map_or(size, |least| least.min(size)));
-            }
-        }
-        for contains in &shape.contains {
-            let parts = self.parts(contains.set)?;
-            if self.size(&parts)?.is_some_and(|size| size < contains.min) {
-                return Ok(false);
-            }
-        }
-        let Some(size) = least else { return Ok(true) };
-        let same = sets.iter().all(|&set| set == sets[0]);
-        if same {
-            shape.max = Some(shape.max.map_or(size, |max| max.min(size)));
-            let kept = usize::try_from(size).unwrap_or(usize::MAX);
-            shape.prefix.truncate(kept);
-            return Ok(shape.min <= size);
-        }
-        if shape.max.is_none_or(|max| max > size) {
-            return refuse(
-                self,
-                "\"uniqueItems\" with different small sets of items by position is not enforced",
-            );
-        }
-        Ok(true)
-    }
-
-    /// How many values there are, if few enough to count.
-    fn size(&mut self, parts: &Parts) -> Result<Option<u64>> {
-        if !parts.arrays.is_empty() || !parts.objects.is_empty() {
-            return Ok(None);
-        }
-        let texts = match &parts.text {
-            Text::None => 0,
-            Text::Some(list) => list.len() as u64,
-            Text::All | Text::Not(_) | Text::Format(_) => return Ok(None),
-            Text::Expr(expr) => match self.listed(*expr)? {
-                Some(list) => list.len() as u64,
-                None => return Ok(None),
-            },
-        };
-        let mut numbers = 0u64;
-        for spec in parts.numbers.specs() {
-            match super::number::size(&spec) {
-                Some(size) => numbers = numbers.saturating_add(size),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(numbers.saturating_add(texts).saturating_add(parts.literals.count_ones().into())))
     }
 
     /// The strings of an expression, if there are at most [`LISTED`].

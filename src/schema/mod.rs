@@ -11,7 +11,7 @@
 //! 2. `resolve`: drafts, identifiers, anchors, references;
 //! 3. `keywords`, `assemble`, `unevaluated`: one schema object to its *parts*, one per instance type;
 //! 4. `normal` with `sets`, `text`, `number`, `array`, `object`: intersection, union and complement of parts;
-//! 5. `emit`, `emit_object`: parts to grammar nodes;
+//! 5. `emit`, `emit_object`, `extent`: parts to grammar nodes;
 //! 6. `satisfiable`: take out what no value satisfies.
 //!
 //! Worked example: `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"not":{"required":["b"]}}`.
@@ -29,6 +29,7 @@ mod assemble;
 mod draft;
 mod emit;
 mod emit_object;
+mod extent;
 mod json;
 mod keywords;
 mod names;

@@ -8,6 +8,7 @@
 //! interval is found by division, and among the next ones the forbidden multiples leave one out of
 //! `lcm / m` steps or none at all.
 
+use super::extent::Extent;
 use crate::error::{Error, Kind, Result};
 use crate::grammar::NumberSpec;
 use crate::grammar::decimal::Decimal;
@@ -260,20 +261,9 @@ fn no_multiple_between(
         // Unbounded on one side: the unit itself repeats with the period of the lcm of all.
         return Ok(false);
     };
-    let base = [unit, low, high]
-        .iter()
-        .map(|d| if d.is_zero() { 0 } else { d.exponent })
-        .min()
-        .unwrap_or(0);
-    let (unit, low, high) = (scaled(unit, base)?, scaled(low, base)?, scaled(high, base)?);
-    // The first and last k with k * unit inside.
-    let (mut first, mut last) = (ceil_div(&low, &unit), floor_div(&high, &unit));
-    if *low_open && &first * &unit == low {
-        first += 1;
-    }
-    if *high_open && &last * &unit == high {
-        last -= 1;
-    }
+    let base = base([unit, low, high]);
+    let (first, last) = multiples((low, *low_open), (high, *high_open), unit)?;
+    let unit = scaled(unit, base)?;
     if first > last {
         return Ok(true);
     }
@@ -291,6 +281,30 @@ fn no_multiple_between(
         k += 1;
     }
     Ok(true)
+}
+
+/// The exponent that makes integers of all of these.
+fn base(values: [&Decimal; 3]) -> i64 {
+    let exponents = values.iter().map(|d| if d.is_zero() { 0 } else { d.exponent });
+    exponents.min().unwrap_or(0)
+}
+
+/// The first and the last `k` for which `k * unit` is between two bounds (each perhaps exclusive).
+fn multiples(
+    (low, low_open): (&Decimal, bool),
+    (high, high_open): (&Decimal, bool),
+    unit: &Decimal,
+) -> Result<(BigInt, BigInt)> {
+    let base = base([unit, low, high]);
+    let (unit, low, high) = (scaled(unit, base)?, scaled(low, base)?, scaled(high, base)?);
+    let (mut first, mut last) = (ceil_div(&low, &unit), floor_div(&high, &unit));
+    if low_open && &first * &unit == low {
+        first += 1;
+    }
+    if high_open && &last * &unit == high {
+        last -= 1;
+    }
+    Ok((first, last))
 }
 
 /// `value / 10^base` as an integer.
@@ -331,23 +345,28 @@ pub(super) fn contains(spec: &NumberSpec, value: &Decimal) -> bool {
         && !spec.not_multiple_of.iter().any(|unit| value.is_multiple_of(unit))
 }
 
-/// How many numbers there are, where that is a small finite number of points or integers.
-pub(super) fn size(spec: &NumberSpec) -> Option<u64> {
-    let ((low, low_open), (high, high_open)) = (spec.min.as_ref()?, spec.max.as_ref()?);
+/// How many numbers there are.
+pub(super) fn extent(spec: &NumberSpec) -> Result<Extent> {
+    let (Some((low, low_open)), Some((high, high_open))) = (&spec.min, &spec.max) else {
+        return Ok(Extent::exactly(u64::MAX));
+    };
     if low == high {
-        return Some(u64::from(contains(spec, low)));
+        return Ok(Extent::exactly(u64::from(contains(spec, low))));
     }
-    if !spec.integer {
-        return None;
+    let mut unit: Option<Decimal> = spec.integer.then(|| Decimal::from(1));
+    for value in &spec.multiple_of {
+        unit = Some(match unit {
+            Some(known) => known.lcm(value)?,
+            None => value.clone(),
+        });
     }
-    let (mut first, mut last) = (small(&low.ceil())?, small(&high.floor())?);
-    first += i64::from(*low_open && low.is_integer());
-    last -= i64::from(*high_open && high.is_integer());
-    if last - first > 1000 {
-        return None;
+    let Some(unit) = unit else { return Ok(Extent::exactly(u64::MAX)) };
+    if spec.fractional || !spec.not_multiple_of.is_empty() {
+        return Ok(Extent::at_least(1));
     }
-    let inside = |&value: &i64| contains(spec, &Decimal::from(value));
-    Some((first..=last).filter(inside).count() as u64)
+    let (first, last) = multiples((low, *low_open), (high, *high_open), &unit)?;
+    let count = (last - first + 1u8).to_biguint().unwrap_or_default();
+    Ok(Extent::exactly(u64::try_from(count).unwrap_or(u64::MAX - 1)))
 }
 
 /// The value of an integer of few digits.

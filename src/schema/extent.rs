@@ -1,0 +1,252 @@
+//! How many values a set has, and what that means for unique items.
+//!
+//! An [`Extent`] is a least number of values, and whether that is all. Infinite is [`u64::MAX`]. Objects and
+//! arrays multiply what their parts have: `{"properties":{"a":{"type":"boolean"}},
+//! "additionalProperties":false}` has three values. Where bounds or conditions make the count
+//! difficult the extent is a lower bound.
+//!
+//! Items of an array are written in order, so at position `i` exactly `i` values are taken. If every
+//! position that must be filled has more values than that (positions with which it has no value in
+//! common do not count), an item can always be found there, and the array has no dead end whatever its items are. Otherwise the array cannot be filled (if all
+//! positions have the same values), or it would have to be planned ahead, and is refused.
+
+use super::array::ArrayShape;
+use super::normal::Compiler;
+use super::number;
+use super::object::ObjectShape;
+use super::sets::SetId;
+use super::text::Text;
+use crate::error::{Error, Kind, Result};
+
+/// How many values there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// At least so many; [`u64::MAX`] for infinitely many.
+    pub least: u64,
+    /// Whether there are no more.
+    pub exact: bool,
+}
+
+impl Extent {
+    const INFINITE: Self = Self { least: u64::MAX, exact: true };
+
+    pub fn exactly(least: u64) -> Self {
+        Self { least, exact: true }
+    }
+
+    pub fn at_least(least: u64) -> Self {
+        Self { least, exact: false }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        let least = self.least.saturating_add(other.least);
+        Self { least, exact: self.exact && other.exact }
+    }
+
+    fn times(self, other: Self) -> Self {
+        let least = self.least.saturating_mul(other.least);
+        Self { least, exact: self.exact && other.exact }
+    }
+}
+
+/// How deep the count looks into items and properties.
+const DEPTH: u32 = 6;
+
+impl Compiler<'_> {
+    /// How many values a set has. The recursion is bounded by `depth`.
+    fn extent(&mut self, set: SetId, depth: u32) -> Result<Extent> {
+        let Some(depth) = depth.checked_sub(1) else { return Ok(Extent::at_least(1)) };
+        if set == SetId::NEVER {
+            return Ok(Extent::exactly(0));
+        }
+        if set == SetId::ANY {
+            return Ok(Extent::INFINITE);
+        }
+        let parts = self.parts(set)?;
+        self.fuel.spend(4)?;
+        let mut sum = Extent::exactly(parts.literals.count_ones().into());
+        sum = sum.plus(self.text_extent(&parts.text)?);
+        for spec in parts.numbers.specs() {
+            sum = sum.plus(number::extent(&spec)?);
+        }
+        // Shapes may overlap: one of them is a lower bound for all.
+        let mut shapes: Vec<Extent> = Vec::new();
+        for shape in &parts.arrays {
+            shapes.push(self.array_extent(shape, depth)?);
+        }
+        sum = sum.plus(union(&shapes));
+        shapes.clear();
+        for shape in &parts.objects {
+            shapes.push(self.object_extent(shape, depth)?);
+        }
+        Ok(sum.plus(union(&shapes)))
+    }
+
+    fn text_extent(&mut self, text: &Text) -> Result<Extent> {
+        Ok(match text {
+            Text::None => Extent::exactly(0),
+            Text::Some(list) => Extent::exactly(list.len() as u64),
+            Text::All | Text::Not(_) => Extent::INFINITE,
+            text => {
+                let expr = text.to_expr(&mut self.tools());
+                if let Some(list) = self.listed(expr)? {
+                    return Ok(Extent::exactly(list.len() as u64));
+                }
+                match self.grammar.exprs.lengths(expr, &mut self.fuel)? {
+                    Some((_, None)) => Extent::INFINITE,
+                    // One more than are listed.
+                    _ => Extent::at_least(super::emit::LISTED as u64 + 1),
+                }
+            }
+        })
+    }
+
+    fn array_extent(&mut self, shape: &ArrayShape, depth: u32) -> Result<Extent> {
+        let more = shape.rest != SetId::NEVER && !self.surely_empty(shape.rest)?;
+        if shape.unique.is_some() || !shape.contains.is_empty() {
+            return Ok(Extent::at_least(1));
+        }
+        if shape.max.is_none() && more {
+            return Ok(Extent::INFINITE);
+        }
+        let most = shape.max.unwrap_or(u64::MAX);
+        let most = if more { most } else { most.min(shape.prefix.len() as u64) };
+        let (mut product, mut sum) = (Extent::exactly(1), Extent::exactly(0));
+        for position in 0..=most {
+            self.fuel.spend(4)?;
+            if position >= shape.min {
+                sum = sum.plus(product);
+            }
+            if position == most || product.least == 0 || sum.least == u64::MAX {
+                break;
+            }
+            if position > 1000 {
+                return Ok(Extent::at_least(sum.least));
+            }
+            let item = shape.item(usize::try_from(position).unwrap_or(usize::MAX));
+            product = product.times(self.extent(item, depth)?);
+        }
+        Ok(sum)
+    }
+
+    fn object_extent(&mut self, shape: &ObjectShape, depth: u32) -> Result<Extent> {
+        let mut required = Extent::exactly(1);
+        let mut all = Extent::exactly(1);
+        let mut count = 0;
+        for named in &shape.named {
+            let own = self.extent(named.set, depth)?;
+            if named.required {
+                count += 1;
+                required = required.times(own);
+                all = all.times(own);
+            } else {
+                all = all.times(own.plus(Extent::exactly(1)));
+            }
+        }
+        let plain = shape.min <= count
+            && shape.max.is_none()
+            && shape.dependent.is_empty()
+            && shape.exists.is_empty();
+        let mut open = shape.rest != SetId::NEVER && !self.surely_empty(shape.rest)?;
+        let mut listed = true;
+        for (keys, set) in &shape.classes {
+            if *set == SetId::NEVER || self.surely_empty(*set)? {
+                continue;
+            }
+            match self.text_extent(keys)? {
+                Extent { least: u64::MAX, .. } => open = true,
+                _ => listed = false,
+            }
+        }
+        if open && shape.exists.is_empty() && shape.max.is_none_or(|max| max > count) {
+            return Ok(Extent::INFINITE);
+        }
+        if plain && listed {
+            return Ok(all);
+        }
+        Ok(Extent::at_least(required.least.max(1)))
+    }
+
+    /// Works out what `uniqueItems` means for the number of items; false if it cannot be met.
+    pub fn settle_unique(&mut self, shape: &mut ArrayShape) -> Result<bool> {
+        if shape.max.is_some_and(|max| max <= 1) {
+            shape.unique = None;
+            return Ok(true);
+        }
+        let mut sets = shape.prefix.clone();
+        sets.extend(Some(shape.rest).filter(|&rest| rest != SetId::NEVER));
+        let same = sets.iter().all(|&set| set == sets[0]);
+        let mut least = shape.max;
+        for (position, &set) in sets.iter().enumerate() {
+            let extent = self.extent(set, DEPTH)?;
+            // The last of the positions with this set that must be filled has the fewest left.
+            let first = position as u64;
+            let last = match shape.min {
+                min if same => min,
+                min if position < shape.prefix.len() => min.min(first + 1),
+                min => {
+                    if min > first {
+                        min
+                    } else {
+                        0
+                    }
+                }
+            };
+            if extent.least < last
+                && (same || extent.least < last - self.apart(&sets[..position], set)?)
+            {
+                return self.too_few(shape, extent.exact && same);
+            }
+            if same && extent.exact && extent.least != u64::MAX {
+                least = Some(least.map_or(extent.least, |max| max.min(extent.least)));
+            }
+        }
+        for contains in shape.contains.clone() {
+            for &set in sets.iter().filter(|_| contains.min > 1) {
+                let both = self.sets.and(set, contains.set);
+                let extent = self.extent(both, DEPTH)?;
+                if extent.least < contains.min && !(extent.least == 0 && extent.exact) {
+                    return self.too_few(shape, extent.exact && same);
+                }
+            }
+        }
+        if let Some(max) = least {
+            shape.max = Some(max);
+            shape.prefix.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+        }
+        Ok(true)
+    }
+
+    /// How many of some sets have nothing in common with another.
+    fn apart(&mut self, sets: &[SetId], other: SetId) -> Result<u64> {
+        let mut count = 0;
+        for &set in sets {
+            let both = self.sets.and(set, other);
+            count += u64::from(self.surely_empty(both)?);
+        }
+        Ok(count)
+    }
+
+    fn too_few(&self, shape: &ArrayShape, surely: bool) -> Result<bool> {
+        if surely {
+            return Ok(false);
+        }
+        let kind = Kind::Unsupported { keyword: "uniqueItems".to_owned() };
+        let message = "\"uniqueItems\" is not enforced where so many items are required of sets with so few values";
+        Err(Error::new(kind, message)
+            .at(self.json.place(shape.unique.unwrap_or(0)))
+            .help("allow more values for the required items, or remove \"uniqueItems\""))
+    }
+}
+
+/// The extent of a union of sets that may overlap.
+fn union(shapes: &[Extent]) -> Extent {
+    match shapes {
+        [] => Extent::exactly(0),
+        [one] => *one,
+        many => {
+            let least = many.iter().map(|shape| shape.least).max().unwrap_or(0);
+            Extent { least, exact: least == u64::MAX }
+        }
+    }
+}
