@@ -378,3 +378,76 @@ fn shipped_schemas_can_be_enforced() {
         }
     }
 }
+
+/// The rows of `constrain lab --json` for some flags: id, probability, the stage that took it.
+fn lab(flags: &str) -> Vec<(u64, f64, Option<String>)> {
+    let args: Vec<&str> = ["lab", "--json"].into_iter().chain(flags.split_whitespace()).collect();
+    let output = run(&args);
+    let value: Value = serde_json::from_str(done(&output)).expect("JSON");
+    let rows = value["tokens"].as_array().expect("an array");
+    let logits: Vec<f64> = rows.iter().filter_map(|row| row["logit"].as_f64()).collect();
+    assert_eq!(logits, [5.0, 4.6, 4.1, 3.2, 2.9, 2.2, 1.5, 0.9, 0.1, -0.8, -2.0, -4.5]);
+    let row = |row: &Value| {
+        let taken = row["taken_by"].as_str().map(str::to_string);
+        (row["id"].as_u64().expect("an id"), row["p"].as_f64().expect("a number"), taken)
+    };
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn the_lab_shows_what_each_stage_takes() {
+    let kept = |flags: &str| lab(flags).iter().filter(|row| row.2.is_none()).count();
+    assert_eq!(kept(""), 12);
+    for (flags, count) in [
+        ("--temperature 0.7 --top-p 0.95", 4),
+        ("--temperature 2 --top-p 0.9", 7),
+        ("--temperature 1.5 --min-p 0.05", 8),
+        ("--top-k 3", 3),
+        ("--temperature 0", 1),
+        ("--preset chat", 4),
+    ] {
+        assert_eq!(kept(flags), count, "{flags}");
+    }
+    let near = |p: f64, expected: f64| assert!((p - expected).abs() < 5e-5, "{p} not {expected}");
+    near(lab("")[0].1, 0.4026);
+    near(lab("--temperature 2 --frequency-penalty 1 --used 0,0")[0].1, 0.1111);
+    let masked = lab("--mask 2,5,8");
+    near(masked[5].1, 0.1281);
+    assert_eq!(masked[0].2.as_deref(), Some("mask"));
+    let all = lab("--mask 0,1,2,3,4,5,6,7,8,9,10 --top-k 5 --top-p 0.9 --min-p 0.2");
+    let taken: Vec<_> = all[2..6].iter().map(|row| row.2.as_deref()).collect();
+    assert_eq!(taken, [None, Some("min-p"), Some("top-p"), Some("top-k")]);
+    assert_eq!((all[11].1, all[11].2.as_deref()), (0.0, Some("mask")));
+}
+
+#[test]
+fn the_lab_takes_a_schema_and_draws_a_table() {
+    let folder = Folder::new("lab");
+    let schema = folder.file("s.json", r#"{"properties": {"paid": {"type": "boolean"}}}"#);
+    let output = run(&["lab", "--schema", &schema, "--after", "{\"paid\": ", "--top-k", "1"]);
+    let table = done(&output);
+    assert!(table.contains("mask took 10") && table.contains("top-k 1 took 1"), "{table}");
+    assert_eq!(table.lines().filter(|line| line.contains("taken")).count(), 11, "{table}");
+    refused(&run(&["lab", "--mask", "12"]), &["no token 12", "0 to 11"]);
+    refused(&run(&["lab", "--top-p", "2"]), &["top-p 2 is not between"]);
+    let output = run(&["lab", "--schema", &schema, "--after", "{\"paid\": tr"]);
+    refused(&output, &["allows none of the twelve"]);
+}
+
+#[test]
+fn strategies_are_checked_before_the_model() {
+    let folder = Folder::new("strategies");
+    let schema = folder.file("s.json", "{}");
+    let with = |flags: &[&str]| run(&[&["--schema", &schema, "hello"], flags].concat());
+    refused(&with(&["--beams", "3"]), &["--beams has no effect", "--strategy beam"]);
+    refused(&with(&["--strategy", "contrastive"]), &["second model", "--amateur"]);
+    refused(&with(&["--draft", "lookup,model"]), &["second model", "--draft-model"]);
+    let output = with(&["--logprobs", "3"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--json"), "{}", stderr(&output));
+    let output = with(&["-n", "3", "--temperature", "0", "--frequency-penalty", "1"]);
+    assert_eq!(output.status.code(), Some(2), "there is no model");
+    let warnings = stderr(&output);
+    assert!(warnings.contains("all answers will be the same"), "{warnings}");
+    assert!(warnings.contains("penalties also act"), "{warnings}");
+}

@@ -209,8 +209,8 @@ mod tests {
     const TEXTS: &str = "a\nan\nand\nthe\nin\ning\nion\n19\n120\n10\nno\nnone\ntrue\nfalse\ngood";
 
     fn request(model: &ScriptedModel, strategy: Strategy) -> Result<Request> {
-        let limits = crate::limits::Limits::default();
-        let grammar = crate::syntax::compile(TEXTS, crate::syntax::Syntax::Choice, &limits)?;
+        let options = crate::schema::Options::default();
+        let grammar = crate::Grammar::from_text(TEXTS, crate::syntax::Syntax::Choice, &options)?;
         let constraint = Constraint::new(&grammar, model.vocabulary())?;
         let prompt = model.plain("choose")?.tokens;
         Ok(Request { strategy, ..Request::new(prompt).constrained(constraint) })

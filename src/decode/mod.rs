@@ -232,6 +232,12 @@ impl Statistics {
         if seconds > 0.0 { self.tokens as f64 / seconds } else { 0.0 }
     }
 
+    /// Tokens of output per pass of the model after the prompt: what drafts are for.
+    pub fn tokens_per_pass(&self) -> f64 {
+        // The pass of the prompt gives the first token.
+        self.tokens.saturating_sub(1) as f64 / self.passes.max(1) as f64
+    }
+
     /// Mean time per mask.
     pub fn mask_time_per_token(&self) -> Duration {
         self.mask_time / u32::try_from(self.tokens.max(1)).unwrap_or(u32::MAX)

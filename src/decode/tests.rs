@@ -127,8 +127,8 @@ fn exact(request: &Request, constraint: &Constraint) -> crate::Result<BTreeMap<V
 fn outputs_of_every_drafter_and_verifier_follow_the_law() -> crate::Result<()> {
     const RUNS: u64 = 60_000;
     let vocabulary = small_vocabulary();
-    let limits = crate::limits::Limits::default();
-    let grammar = crate::syntax::compile(TEXTS, crate::syntax::Syntax::Regex, &limits)?;
+    let options = crate::schema::Options::default();
+    let grammar = crate::Grammar::from_text(TEXTS, crate::syntax::Syntax::Regex, &options)?;
     let constraint = Constraint::new(&grammar, &vocabulary)?;
     let mut main = ScriptedModel::new(vocabulary.clone(), small_law(0)).with_heads(3, small_law(1));
     let mut assistant = ScriptedModel::new(vocabulary, small_law(2));
@@ -175,8 +175,8 @@ fn outputs_of_every_drafter_and_verifier_follow_the_law() -> crate::Result<()> {
 }
 
 fn choices(texts: &str, vocabulary: &Vocabulary) -> crate::Result<Constraint> {
-    let limits = crate::limits::Limits::default();
-    let grammar = crate::syntax::compile(texts, crate::syntax::Syntax::Choice, &limits)?;
+    let options = crate::schema::Options::default();
+    let grammar = crate::Grammar::from_text(texts, crate::syntax::Syntax::Choice, &options)?;
     Constraint::new(&grammar, vocabulary)
 }
 

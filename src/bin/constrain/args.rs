@@ -3,9 +3,11 @@
 //! The first line of a flag's comment is its `-h` text; the whole comment is its `--help` text.
 //! Parsing never touches the system: files are opened by the sub-commands.
 
+use crate::lab::LabArgs;
+use crate::strategy::StrategyArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use constrain::sample::Preset;
+use constrain::sample::{Penalties, Preset, Settings};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -58,6 +60,8 @@ pub enum Command {
     Mask(MaskArgs),
     /// Show what a schema compiles to
     Inspect(InspectArgs),
+    /// Show what each sampling stage takes away, and where two runs part
+    Lab(Box<LabArgs>),
     /// Fetch the default model, or one from the Hugging Face Hub, and print its path
     Pull(PullArgs),
 }
@@ -138,9 +142,17 @@ pub struct GenerateArgs {
     #[command(flatten)]
     pub sampling: SamplingArgs,
 
+    /// The algorithm around that.
+    #[command(flatten)]
+    pub strategy: StrategyArgs,
+
     /// Print one JSON object: the result, statistics, and the receipt of what was enforced
     #[arg(long, help_heading = "Output", conflicts_with = "stream")]
     pub json: bool,
+    /// Print the log-probabilities of the tokens, with N alternatives each (with --json)
+    #[arg(long, value_name = "N", help_heading = "Output", requires = "json")]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=20))]
+    pub logprobs: Option<usize>,
     /// Print the text while it is generated, before the final check of the whole
     #[arg(long, help_heading = "Output")]
     pub stream: bool,
@@ -177,9 +189,9 @@ pub struct ModelArgs {
     pub flash_attn: FlashAttention,
 }
 
-/// How tokens are drawn. What is not given comes from the preset.
+/// How the law of the next token is shaped. What is not given comes from the preset.
 #[derive(Debug, Args)]
-pub struct SamplingArgs {
+pub struct FilterArgs {
     /// Start from the settings for a task; other flags override them
     ///
     /// extraction, classification, code, chat (the default), brainstorm or judge.
@@ -206,12 +218,46 @@ pub struct SamplingArgs {
     /// Divide the logit of a token that was used by X; 1 is off
     #[arg(long, value_name = "X", help_heading = "Sampling")]
     pub repetition_penalty: Option<f64>,
+}
+
+impl FilterArgs {
+    /// `base` with what the flags change.
+    pub fn over(&self, base: Settings) -> Settings {
+        Settings {
+            temperature: self.temperature.unwrap_or(base.temperature),
+            top_k: self.top_k.unwrap_or(base.top_k),
+            top_p: self.top_p.unwrap_or(base.top_p),
+            min_p: self.min_p.unwrap_or(base.min_p),
+            penalties: Penalties {
+                frequency: self.frequency_penalty.unwrap_or(base.penalties.frequency),
+                presence: self.presence_penalty.unwrap_or(base.penalties.presence),
+                repetition: self.repetition_penalty.unwrap_or(base.penalties.repetition),
+                ..base.penalties
+            },
+            ..base
+        }
+    }
+}
+
+/// How tokens are drawn, and when an answer ends.
+#[derive(Debug, Args)]
+pub struct SamplingArgs {
+    /// The law of the next token.
+    #[command(flatten)]
+    pub filters: FilterArgs,
     /// The most tokens to generate; the document is complete within them
-    #[arg(long, short = 'n', value_name = "N", help_heading = "Sampling", value_parser = positive())]
+    #[arg(long, value_name = "N", help_heading = "Sampling", value_parser = positive())]
     pub max_tokens: Option<usize>,
+    /// End where TEXT occurs after a whole document; TEXT is no part of it
+    #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
+    pub stop: Vec<String>,
     /// Seed of the random draws; drawn, and printed to standard error, when not given
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub seed: Option<u64>,
+    /// How many answers; the k-th is the same whatever the number
+    #[arg(long, short = 'n', value_name = "N", default_value = "1", help_heading = "Sampling")]
+    #[arg(value_parser = positive())]
+    pub answers: usize,
 }
 
 /// The flags of `check`.
@@ -322,7 +368,8 @@ pub enum FlashAttention {
     Off,
 }
 
-fn positive() -> RangedU64ValueParser<usize> {
+/// A number from 1.
+pub fn positive() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1 << 30)
 }
 

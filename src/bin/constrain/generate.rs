@@ -6,17 +6,17 @@
 use crate::args::{GenerateArgs, SamplingArgs, Verbosity};
 use crate::compile::Schema;
 use crate::input;
-use crate::model::with_model;
+use crate::model::{self, Change};
 use crate::outline::is_reasoning;
 use crate::prompt;
 use crate::reasoning;
 use crate::receipt::Receipt;
 use crate::report::Failure;
+use crate::strategy::Plan;
 use crate::verify::Verifier;
 use constrain::decode::{Decoder, FinishReason, Outcome, Request};
 use constrain::limits::Cancel;
-use constrain::model::Model;
-use constrain::sample::{Penalties, Preset, Settings};
+use constrain::sample::{Preset, Settings};
 use constrain::{Constraint, Grammar};
 use std::hash::{BuildHasher, RandomState};
 use std::process::ExitCode;
@@ -33,6 +33,7 @@ struct Job<'a> {
     verifier: Verifier,
     messages: Vec<constrain::model::Message>,
     settings: Settings,
+    plan: Plan,
     max_tokens: usize,
 }
 
@@ -43,33 +44,50 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     let verifier = Verifier::new(&schema.source)?;
     let messages = prompt::messages(args, &schema)?;
     let (settings, max_tokens) = settings(&args.sampling)?;
-    if args.sampling.seed.is_none() && !settings.is_greedy() && !verbosity.quiet {
-        input::say(&format!("seed {}", settings.seed));
+    let plan = args.strategy.plan()?;
+    let draws = plan.draws() && !settings.is_greedy();
+    if !verbosity.quiet {
+        hints(args, &settings, draws);
     }
-    let job = Job { args, verbosity, schema, grammar, verifier, messages, settings, max_tokens };
-    with_model(&args.model, verbosity, |model| job.run(model))?;
+    let change = Change { sequences: plan.sequences(), ..Change::default() };
+    let job =
+        Job { args, verbosity, schema, grammar, verifier, messages, settings, plan, max_tokens };
+    let weights = model::load(&args.model, verbosity)?;
+    let second = job.plan.assistant();
+    let second = second.map(|path| model::load_second(path, &args.model, verbosity)).transpose()?;
+    let mut assistant = second.as_ref().map(|w| w.model(Change::default())).transpose()?;
+    let mut main = weights.model(change)?;
+    let mut decoder = Decoder::new(&mut *main);
+    if let Some(assistant) = &mut assistant {
+        decoder = decoder.with_assistant(&mut **assistant);
+    }
+    job.run(&mut decoder)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The preset with what the flags change, and the token budget.
 fn settings(args: &SamplingArgs) -> Result<(Settings, usize), Failure> {
-    let preset = args.preset.unwrap_or(DEFAULT_PRESET);
-    let base = preset.settings();
-    let settings = Settings {
-        temperature: args.temperature.unwrap_or(base.temperature),
-        top_k: args.top_k.unwrap_or(base.top_k),
-        top_p: args.top_p.unwrap_or(base.top_p),
-        min_p: args.min_p.unwrap_or(base.min_p),
-        penalties: Penalties {
-            frequency: args.frequency_penalty.unwrap_or(base.penalties.frequency),
-            presence: args.presence_penalty.unwrap_or(base.penalties.presence),
-            repetition: args.repetition_penalty.unwrap_or(base.penalties.repetition),
-            ..base.penalties
-        },
-        seed: args.seed.unwrap_or_else(draw_seed),
-    };
+    let preset = args.filters.preset.unwrap_or(DEFAULT_PRESET);
+    let seed = args.seed.unwrap_or_else(draw_seed);
+    let settings = Settings { seed, ..args.filters.over(preset.settings()) };
     settings.check()?;
     Ok((settings, args.max_tokens.unwrap_or(preset.max_tokens())))
+}
+
+/// What the user may not expect.
+fn hints(args: &GenerateArgs, settings: &Settings, draws: bool) {
+    if draws && args.sampling.seed.is_none() {
+        input::say(&format!("seed {}", settings.seed));
+    }
+    if settings.penalties.is_on() {
+        input::say(
+            "warning: penalties also act on the quotes, braces and names that a document must \
+             repeat; take them for a loop that you have seen",
+        );
+    }
+    if args.sampling.answers > 1 && !draws {
+        input::say("warning: nothing is drawn at random, so all answers will be the same");
+    }
 }
 
 /// A fresh seed, short enough to be typed again.
@@ -78,28 +96,43 @@ fn draw_seed() -> u64 {
 }
 
 impl Job<'_> {
-    fn run(&self, model: &mut dyn Model) -> Result<(), Failure> {
+    fn run(&self, decoder: &mut Decoder<'_>) -> Result<(), Failure> {
+        let model = decoder.model();
         let prompt = model.chat(&self.messages)?;
         if self.args.show_prompt {
             return input::print(&format!("{}\n", prompt.text.trim_end_matches('\n')));
         }
-        let constraint = self.schema.constraint(&self.grammar, model.vocabulary())?;
-        let max_tokens = self.budget(prompt.tokens.len(), model.context_len());
+        let vocabulary = model.vocabulary().clone();
+        let constraint = self.schema.constraint(&self.grammar, &vocabulary)?;
         let request = Request {
             settings: self.settings.clone(),
-            max_tokens,
+            max_tokens: self.budget(prompt.tokens.len(), model.context_len()),
+            strategy: self.plan.strategy(&vocabulary, &prompt.tokens),
+            stop: self.args.sampling.stop.clone(),
+            log_probs: self.args.logprobs,
             ..Request::new(prompt.tokens).constrained(constraint.clone())
         };
         let name = model.name();
-        let outcome = self.decode(model, request)?;
-        let text = self.finish(&outcome)?;
-        if self.verbosity.verbose {
-            input::say(&summary(&name, &outcome));
+        let mut receipts = Vec::new();
+        for index in 0..self.args.sampling.answers as u64 {
+            let outcome = self.decode(decoder, Request { index, ..request.clone() })?;
+            let text = self.finish(&outcome)?;
+            if self.verbosity.verbose {
+                input::say(&summary(&name, &outcome));
+            }
+            match (self.args.stream, self.args.json) {
+                (true, _) => input::print("\n")?,
+                (false, true) => {
+                    receipts.push(self.receipt(&name, &constraint, &outcome, &text)?)
+                }
+                (false, false) => input::print(&format!("{}\n", text.trim_end()))?,
+            }
         }
-        if self.args.stream {
-            return input::print("\n");
+        match &receipts[..] {
+            [] => Ok(()),
+            [receipt] => input::print(&format!("{receipt}\n")),
+            several => input::print(&format!("[{}]\n", several.join(",\n"))),
         }
-        self.print(&name, &constraint, &outcome, &text)
     }
 
     /// The token budget, cut to what the context has room for.
@@ -114,8 +147,7 @@ impl Job<'_> {
         self.max_tokens.min(room.max(1))
     }
 
-    fn decode(&self, model: &mut dyn Model, mut request: Request) -> Result<Outcome, Failure> {
-        let mut decoder = Decoder::new(model);
+    fn decode(&self, decoder: &mut Decoder<'_>, mut request: Request) -> Result<Outcome, Failure> {
         if !self.args.stream {
             return Ok(decoder.run(&request)?);
         }
@@ -138,7 +170,7 @@ impl Job<'_> {
 
     /// The text of a whole, verified document, without its reasoning if that is not wanted.
     fn finish(&self, outcome: &Outcome) -> Result<String, Failure> {
-        if outcome.finish != FinishReason::Complete {
+        if !matches!(outcome.finish, FinishReason::Complete | FinishReason::Stop(_)) {
             let message =
                 format!("the document is not complete after {} tokens", outcome.tokens.len());
             let help = match outcome.finish {
@@ -162,37 +194,38 @@ impl Job<'_> {
         Ok(stripped.filter(|_| self.args.strip_reasoning).unwrap_or(text))
     }
 
-    fn print(
+    fn receipt(
         &self,
         model: &str,
         constraint: &Constraint,
         outcome: &Outcome,
         text: &str,
-    ) -> Result<(), Failure> {
-        if !self.args.json {
-            return input::print(&format!("{}\n", text.trim_end()));
-        }
+    ) -> Result<String, Failure> {
         let receipt = Receipt {
             schema: &self.schema,
             vocabulary: constraint.vocabulary(),
             settings: &self.settings,
+            strategy: &self.plan.name,
             model,
             outcome,
         };
-        input::print(&format!("{}\n", receipt.json(text)?))
+        receipt.json(text)
     }
 }
 
 fn summary(model: &str, outcome: &Outcome) -> String {
     let statistics = &outcome.statistics;
     format!(
-        "{model}: {} tokens of prompt in {:.2?}; {} tokens, {} of them forced, at {:.1} per second; \
-         masks {:.1?} and sampling {:.1?} in all",
+        "{model}: {} tokens of prompt in {:.2?}; {} tokens, {} of them forced, in {} passes at {:.1} \
+         per second; {} of {} drafted tokens were right; masks {:.1?} and sampling {:.1?} in all",
         statistics.prompt_tokens,
         statistics.prompt_time,
         statistics.tokens,
         statistics.forced_tokens,
+        statistics.passes,
         statistics.tokens_per_second(),
+        statistics.accepted_tokens,
+        statistics.drafted_tokens,
         statistics.mask_time,
         statistics.sample_time,
     )

@@ -11,7 +11,9 @@ mod expected;
 mod generate;
 mod input;
 mod inspect;
+mod lab;
 mod locate;
+mod logprobs;
 mod mask;
 mod model;
 mod outline;
@@ -20,6 +22,7 @@ mod pull;
 mod reasoning;
 mod receipt;
 mod report;
+mod strategy;
 mod verify;
 
 use args::{Cli, Command};
@@ -51,6 +54,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Some(Command::Check(args)) => check::run(args),
         Some(Command::Mask(args)) => mask::run(args),
         Some(Command::Inspect(args)) => inspect::run(args),
+        Some(Command::Lab(args)) => lab::run(args, &cli.verbosity),
         Some(Command::Pull(args)) => pull::run(args, cli.verbosity.quiet),
     }
 }

@@ -65,7 +65,7 @@ fn token_json(vocabulary: &Vocabulary, id: TokenId) -> Value {
 }
 
 /// A token on one line: text in quotes with escapes, special tokens bare.
-fn token_text(vocabulary: &Vocabulary, id: TokenId) -> String {
+pub fn token_text(vocabulary: &Vocabulary, id: TokenId) -> String {
     match vocabulary.token(id) {
         Some(Token::Text(bytes)) => escape_bytes(bytes),
         Some(Token::Special(name)) => name.escape_debug().to_string(),

@@ -19,6 +19,8 @@ pub struct Receipt<'a> {
     pub vocabulary: &'a Vocabulary,
     /// How tokens were drawn.
     pub settings: &'a Settings,
+    /// Name of the strategy.
+    pub strategy: &'a str,
     /// Name of the model.
     pub model: &'a str,
     /// What came out.
@@ -34,6 +36,8 @@ struct Wire<'a> {
     seed: u64,
     settings: Value,
     statistics: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    log_probs: Value,
     receipt: Value,
 }
 
@@ -48,6 +52,7 @@ impl Receipt<'_> {
             seed: self.settings.seed,
             settings: self.settings_json(),
             statistics: self.statistics_json(),
+            log_probs: crate::logprobs::json(self.outcome, self.vocabulary),
             receipt: self.receipt_json()?,
         };
         serde_json::to_string_pretty(&wire).map_err(bug)
@@ -56,6 +61,7 @@ impl Receipt<'_> {
     fn settings_json(&self) -> Value {
         let Settings { temperature, top_k, top_p, min_p, penalties, .. } = self.settings;
         json!({
+            "strategy": self.strategy,
             "temperature": temperature,
             "top_k": top_k,
             "top_p": top_p,
@@ -72,11 +78,16 @@ impl Receipt<'_> {
             "prompt_tokens": statistics.prompt_tokens,
             "tokens": statistics.tokens,
             "forced_tokens": statistics.forced_tokens,
+            "passes": statistics.passes,
+            "tokens_per_pass": statistics.tokens_per_pass(),
+            "drafted_tokens": statistics.drafted_tokens,
+            "accepted_tokens": statistics.accepted_tokens,
             "tokens_per_second": statistics.tokens_per_second(),
             "mask_microseconds_per_token": micros(statistics.mask_time_per_token()),
             "prompt_microseconds": micros(statistics.prompt_time),
             "model_microseconds": micros(statistics.model_time),
             "mask_microseconds": micros(statistics.mask_time),
+            "draft_microseconds": micros(statistics.draft_time),
             "sample_microseconds": micros(statistics.sample_time),
             "total_microseconds": micros(statistics.total_time),
         })
