@@ -438,7 +438,8 @@ fn the_lab_takes_a_schema_and_draws_a_table() {
 fn strategies_are_checked_before_the_model() {
     let folder = Folder::new("strategies");
     let schema = folder.file("s.json", "{}");
-    let with = |flags: &[&str]| run(&[&["--schema", &schema, "hello"], flags].concat());
+    let model = ["--model", "/nonexistent/model.gguf"];
+    let with = |flags: &[&str]| run(&[&["--schema", &schema, "hello"], &model[..], flags].concat());
     refused(&with(&["--beams", "3"]), &["--beams has no effect", "--strategy beam"]);
     refused(&with(&["--strategy", "contrastive"]), &["second model", "--amateur"]);
     refused(&with(&["--draft", "lookup,model"]), &["second model", "--draft-model"]);
