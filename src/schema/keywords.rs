@@ -1,5 +1,6 @@
 //! The keywords of one schema object, found in one pass, and what they need in place.
 
+use super::dialect::Dialect;
 use super::draft::Draft;
 use super::json::{At, Json, Type};
 use super::normal::Compiler;
@@ -129,10 +130,12 @@ pub(super) struct Keywords {
 
 impl Keywords {
     /// The keywords of the object at `at`; only `$ref` where that stands alone.
-    pub fn find(json: &Json, at: At, draft: Draft) -> Self {
+    pub fn find(json: &Json, at: At, dialect: Dialect) -> Self {
+        let draft = dialect.draft;
         let mut found = Self { at, draft, places: [0; COUNT], mask: 0 };
         for (key, value) in json.members(at) {
-            if let Some(keyword) = Keyword::named(json.text(key), draft) {
+            let keyword = Keyword::named(json.text(key), draft);
+            if let Some(keyword) = keyword.filter(|&keyword| dialect.has(keyword)) {
                 found.places[keyword as usize] = value;
                 found.mask |= 1 << keyword as u8;
             }
@@ -218,7 +221,7 @@ pub(super) fn needs(
 impl Compiler<'_> {
     /// The keywords of the schema object at `at`.
     pub fn keywords(&self, at: At) -> Keywords {
-        Keywords::find(&self.json, at, self.resources.draft(at))
+        Keywords::find(&self.json, at, self.resources.dialect(at))
     }
 
     /// The error of a keyword whose value has the wrong form.

@@ -8,7 +8,7 @@
 //! The steps, each in its file:
 //!
 //! 1. `json`: read the text, strictly, into an arena that knows the place of every value;
-//! 2. `resolve`: drafts, identifiers, anchors, references;
+//! 2. `resolve` with `dialect`, `metaschemas`: drafts, identifiers, anchors, references;
 //! 3. `keywords`, `assemble`, `unevaluated`: one schema object to its *parts*, one per instance type;
 //! 4. `normal` with `sets`, `text`, `number`, `array`, `object`: intersection, union and complement of parts;
 //! 5. `emit`, `emit_object`, `extent`: parts to grammar nodes;
@@ -26,12 +26,14 @@ use std::collections::BTreeMap;
 
 mod array;
 mod assemble;
+mod dialect;
 mod draft;
 mod emit;
 mod emit_object;
 mod extent;
 mod json;
 mod keywords;
+mod metaschemas;
 mod names;
 mod normal;
 mod number;

@@ -65,7 +65,9 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
     for (key, value) in found {
         let keyword = json.text(key).to_owned();
         let pointer = json.pointer(value);
-        let known = Keyword::named(&keyword, resources.draft(key)).is_some();
+        let dialect = resources.dialect(key);
+        let known = Keyword::named(&keyword, dialect.draft);
+        let known = known.is_some_and(|keyword| dialect.has(keyword));
         let status = match &error {
             Some(error) if blamed == Some(pointer.as_str()) => Status::Refused(error.clone()),
             _ if keyword == "format" && !asserted(json, value, options) => Status::Annotation,
@@ -74,7 +76,7 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
         };
         entries.push(Entry { pointer, keyword, status });
     }
-    Ok(Report { draft: resources.draft(0), entries, error })
+    Ok(Report { draft: resources.dialect(0).draft, entries, error })
 }
 
 fn asserted(json: &Json, value: At, options: &Options) -> bool {

@@ -13,11 +13,13 @@
 //! only through "which resource came first that has a dynamic anchor of this name", so a [`ScopeId`]
 //! stands for that map and equal maps have equal ids: recursion stays finite.
 //!
-//! Nothing is fetched: other documents come from [`super::Options::documents`].
+//! Nothing is fetched: other documents come from [`super::Options::documents`], and the drafts' own meta-schemas
+//! are built in.
 
+use super::dialect::Dialect;
 use super::draft::{Draft, Holds, holds};
 use super::json::{At, Json, Type};
-use super::{Options, uri};
+use super::{Options, metaschemas, uri};
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::Fuel;
 
@@ -32,7 +34,7 @@ struct Resource {
     start: At,
     end: At,
     base: String,
-    draft: Draft,
+    dialect: Dialect,
     /// Name, place, whether it is dynamic.
     anchors: Vec<(String, At, bool)>,
 }
@@ -57,14 +59,14 @@ impl Resources {
         text: &str,
         options: &Options,
     ) -> Result<()> {
-        let inherited = self.list.first().map_or(Draft::default(), |first| first.draft);
-        let draft = options.draft.or_else(|| draft_of(json, root)).unwrap_or(inherited);
+        let inherited = self.list.first().map_or(Dialect::default(), |first| first.dialect);
+        let dialect = dialect_of(json, root, options)?.unwrap_or(inherited);
         let base = uri::without_fragment(base).0.to_owned();
         self.list.push(Resource {
             start: root,
             end: json.end(root),
             base,
-            draft,
+            dialect,
             anchors: Vec::new(),
         });
         let named = ["\"$id\"", "\"id\"", "Anchor\"", "\"$anchor\"", "\"$schema\"", "\\u"];
@@ -97,12 +99,15 @@ impl Resources {
 
     /// Takes note of the identifiers of one schema; returns the resource that it is in.
     fn identify(&mut self, json: &Json, at: At, outer: usize, options: &Options) -> Result<usize> {
-        let (mut resource, mut draft) = (outer, self.list[outer].draft);
-        if let Some(own) = draft_of(json, at).filter(|_| options.draft.is_none()) {
+        let (mut resource, mut dialect) = (outer, self.list[outer].dialect);
+        if options.draft.is_none()
+            && let Some(own) = dialect_of(json, at, options)?
+        {
             // Another draft counts where a resource begins, as the outer draft sees it.
-            let has_id = json.member(at, draft.id_keyword()).is_some();
-            draft = if has_id || at == self.list[outer].start { own } else { draft };
+            let has_id = json.member(at, dialect.draft.id_keyword()).is_some();
+            dialect = if has_id || at == self.list[outer].start { own } else { dialect };
         }
+        let draft = dialect.draft;
         if draft.ref_alone() && json.member(at, "$ref").is_some() {
             return Ok(resource);
         }
@@ -116,7 +121,7 @@ impl Resources {
                     start: at,
                     end: json.end(at),
                     base,
-                    draft,
+                    dialect,
                     anchors: Vec::new(),
                 });
             }
@@ -172,9 +177,9 @@ impl Resources {
         self.list.len() == 1
     }
 
-    /// The draft that rules at `at`.
-    pub fn draft(&self, at: At) -> Draft {
-        self.around(at).map_or(Draft::default(), |r| r.draft)
+    /// The draft and the vocabularies that rule at `at`.
+    pub fn dialect(&self, at: At) -> Dialect {
+        self.around(at).map_or(Dialect::default(), |r| r.dialect)
     }
 
     /// The scope after evaluation went from `scope` into the schema at `at`.
@@ -275,14 +280,23 @@ impl Resources {
     fn load(&mut self, json: &mut Json, place: &str, options: &Options) -> Result<()> {
         let document =
             options.documents.iter().find(|(uri, _)| uri::without_fragment(uri).0 == place);
-        let Some((_, text)) = document else { return Ok(()) };
+        let document = document.map(|(_, text)| text.as_str());
+        let Some(text) = document.or_else(|| metaschemas::document(place)) else { return Ok(()) };
         let root = json.read(text, &options.limits)?;
         self.index(json, root, place, text, options)
     }
 }
 
-fn draft_of(json: &Json, at: At) -> Option<Draft> {
-    Draft::named(json.string(json.member(at, "$schema")?)?)
+/// The dialect that a schema's `$schema`, or the option, names.
+fn dialect_of(json: &Json, at: At, options: &Options) -> Result<Option<Dialect>> {
+    if let Some(draft) = options.draft {
+        return Ok(Some(Dialect::of(draft)));
+    }
+    let named = json.member(at, "$schema");
+    let Some((at, uri)) = named.and_then(|at| Some((at, json.string(at)?))) else {
+        return Ok(None);
+    };
+    Dialect::named(uri, options).map_err(|error| error.at(json.place(at)))
 }
 
 /// Follows a JSON pointer, percent-decoded already.
