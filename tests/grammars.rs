@@ -106,11 +106,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn masks_of_random_grammars(tree in tree(), seed in any::<u64>()) {
-        // Some of these grammars are so ambiguous that the stacks of a walk need gigabytes: run
-        // with `CONSTRAIN_SLOW=1` and much memory.
-        if std::env::var_os("CONSTRAIN_SLOW").is_none() {
-            return Ok(());
-        }
         let mut grammar = Grammar::new(Limits::default());
         let root = grammar.reserve();
         let top = build(&mut grammar, &tree, root);
@@ -137,6 +132,9 @@ proptest! {
                     expected.extend(vocabulary.end_tokens());
                 }
                 expected.sort_unstable();
+                if oracle.gave_up() {
+                    return Ok(());
+                }
                 let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
                 prop_assert_eq!(&mask, &expected, "after {:?}", String::from_utf8_lossy(&text));
                 prop_assert_eq!(matcher.can_stop(), oracle.is_complete(state));

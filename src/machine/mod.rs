@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! program   a grammar made ready: what is productive, how deep it nests
+//!   flow      what may be empty, what begins with what
 //!   state     one terminal state and its move by one byte (UTF-8, JSON escapes)
 //!   states    all of them, interned, with memoised moves; universal ones shared
 //!   number    the automaton of a set of numbers
@@ -17,6 +18,7 @@
 
 mod arrays;
 pub mod concurrent;
+mod flow;
 pub mod number;
 mod objects;
 pub mod program;
@@ -24,6 +26,8 @@ pub mod run;
 pub mod stack;
 pub mod state;
 pub mod states;
+#[cfg(test)]
+mod tests;
 mod unique;
 mod values;
 

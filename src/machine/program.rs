@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
+use super::flow::Flow;
 use super::objects::ObjectTable;
 use super::states::{Context, Punct, Start, StateId, States};
 use crate::error::{Error, Kind, Result};
@@ -33,6 +34,7 @@ pub struct Program {
     grammar: Arc<Grammar>,
     heights: Vec<u8>,
     tallest: u8,
+    flow: Flow,
     starts: Vec<OnceLock<Start>>,
     objects: Vec<OnceLock<Box<ObjectTable>>>,
     specials: HashMap<NodeId, u32>,
@@ -78,16 +80,20 @@ impl Program {
             let message = format!("every document nests deeper than {limit} levels");
             return Err(Error::new(Kind::TooDeep, message).help("raise Limits::output_depth"));
         }
+        let states = States::local(universal, exprs);
+        let margin = states.punct(grammar.whitespace, Punct::Margin, 0);
+        let flow = Flow::new(&grammar, states.get(margin).accepts(), fuel)?;
         let tallest = heights.iter().copied().filter(|&h| h != NEVER).max().unwrap_or(0);
         Ok(Self {
             grammar,
             heights,
             tallest,
+            flow,
             starts: (0..nodes).map(|_| OnceLock::new()).collect(),
             objects: (0..nodes).map(|_| OnceLock::new()).collect(),
             specials,
             puncts: OnceLock::new(),
-            states: States::local(universal, exprs),
+            states,
         })
     }
 
@@ -104,6 +110,12 @@ impl Program {
     /// Budgets.
     pub fn limits(&self) -> &Limits {
         &self.grammar.limits
+    }
+
+    /// What may be empty, and what begins with what.
+    #[inline]
+    pub fn flow(&self) -> &Flow {
+        &self.flow
     }
 
     /// A node.

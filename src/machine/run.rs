@@ -9,14 +9,25 @@
 //! Byte `2` keeps the first and kills the others; byte `,` kills all but *comma*, which may end
 //! at once, so the thread *start of a number* joins it.
 //!
+//! A closure works in two turns. *Ending*: the stacks of all terminals that are complete are one
+//! stack; frames of which nothing has to follow are ended by uniting the stack with what is below
+//! them. *Starting*: what the frames on top go on with is started, callers before callees, so that
+//! all that may come after a node is one stack before the node is started. However many readings
+//! an ambiguous beginning has, each node is started once.
+//!
+//! By hand, after `a` of `S ::= A B`, `A ::= "a" A?`, `B ::= "a"? "b"`: the frame on top, *B of S*,
+//! resumes `B` with the bottom after it; the rest of `A` starts `A?` with *B of S* after it. Both
+//! start a terminal that begins with `a`, in different states: two threads.
+//!
 //! Invariants: no thread is dead; every thread can be completed (the program offers nothing that
 //! cannot); threads with equal states are one thread, whose stack is the union.
 //!
-//! Cost of a step: one table look-up per thread, plus the closure where a terminal ends.
+//! Cost of a step: one table look-up per thread, plus the closure where a terminal ends: linear in
+//! the nodes that it starts.
 
 use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::arrays::ArrayView;
 use super::objects::Choice;
@@ -99,23 +110,37 @@ pub struct Sequence {
     /// Set when a step depended on more of the output than its last byte: on the text of a key
     /// or an item.
     pub(crate) consulted: bool,
+    /// Stacks with all that they become by ending what may be over, see [`Sequence::ended`].
+    ended: HashMap<StackId, StackId>,
     /// Whether a closure was cut short since the last [`Sequence::check`].
     exhausted: bool,
-    work: Vec<Work>,
-    visited: HashSet<(NodeId, StackId, u64)>,
+    /// Terminals that are complete: what comes after them, and perhaps which literal they were.
+    returns: Vec<(StackId, Option<LiteralId>)>,
+    /// Nodes to start, by falling rank.
+    pending: Vec<Entry>,
+    /// Nodes that this closure has started.
+    started: Vec<Entry>,
 }
 
 /// Most tasks of one closure. Grammars of any use need some hundreds; one that is ambiguous in
 /// every way at every place could ask for any number.
 const TASKS: usize = 100_000;
 
-/// A task of the closure.
+/// A node to start inside `depth` containers, of which only some values are allowed, with all that
+/// may come after it.
 #[derive(Debug, Clone, Copy)]
-enum Work {
-    /// Start a node, with this after it.
-    Enter { node: NodeId, stack: StackId, depth: u8, allow: AllowId },
-    /// Something is complete (perhaps a literal): go on with what is on the stack.
-    Return { stack: StackId, literal: Option<LiteralId> },
+struct Entry {
+    rank: u32,
+    depth: u8,
+    allow: AllowId,
+    node: NodeId,
+    stack: StackId,
+}
+
+impl Entry {
+    fn key(&self) -> (u32, u8, u32) {
+        (self.rank, self.depth, self.allow.raw())
+    }
 }
 
 impl Sequence {
@@ -151,17 +176,27 @@ impl Sequence {
 
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
-        self.stacks.bytes() + self.unique.values.bytes() + self.choices.capacity() * 32
+        self.stacks.bytes()
+            + self.unique.values.bytes()
+            + self.choices.capacity() * 32
+            + self.ended.capacity() * 9
+    }
+
+    /// Steps of the last closure.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> usize {
+        TASKS - self.stacks.fuel()
     }
 
     /// The configuration before the first byte.
     pub fn begin(&mut self, program: &Program, out: &mut Vec<Thread>) {
-        out.clear();
-        let stack = StackId::BOTTOM;
-        let (node, allow) = (program.grammar().root(), AllowId::ANY);
-        self.work.push(Work::Enter { node, stack, depth: 0, allow });
+        self.clear(out);
+        let (root, stack) = (program.grammar().root(), StackId::BOTTOM);
+        self.open(program, (root, AllowId::ANY), stack, 0, out);
+        if program.flow().is_empty(root) {
+            self.returns.push((stack, None));
+        }
         self.close(program, Output::Known(&[]), out);
-        self.merge(out);
     }
 
     /// The configuration after one more byte; empty if the byte is not allowed. With a known
@@ -174,7 +209,7 @@ impl Sequence {
         output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
-        out.clear();
+        self.clear(out);
         let states = program.states();
         for thread in from {
             if !thread.state.is_live() {
@@ -187,7 +222,6 @@ impl Sequence {
             }
         }
         self.close(program, output, out);
-        self.merge(out);
     }
 
     /// The threads that follow once the terminal on top of `stack` is complete.
@@ -199,10 +233,19 @@ impl Sequence {
         output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
-        out.clear();
-        self.work.push(Work::Return { stack, literal });
+        self.clear(out);
+        self.returns.push((stack, literal));
         self.close(program, output, out);
-        self.merge(out);
+    }
+
+    /// Makes ready for a closure.
+    fn clear(&mut self, out: &mut Vec<Thread>) {
+        out.clear();
+        self.returns.clear();
+        self.pending.clear();
+        self.started.clear();
+        self.stacks.refuel(TASKS);
+        self.unique.begin();
     }
 
     /// Adds a thread, and the task of what follows if its terminal may end here.
@@ -210,45 +253,98 @@ impl Sequence {
     fn arrive(&mut self, program: &Program, thread: Thread, out: &mut Vec<Thread>) {
         let state = program.states().get(thread.state);
         if state.accepts() {
-            self.work.push(Work::Return { stack: thread.stack, literal: state.literal() });
+            self.returns.push((thread.stack, state.literal()));
         }
         if state.continues() || state.special().is_some() {
             out.push(thread);
         }
     }
 
-    /// Works off the tasks.
+    /// Works off the tasks and merges the threads.
     fn close(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
-        self.visited.clear();
-        self.unique.begin();
         self.work_off(program, output, out);
+        self.merge(out);
+        self.exhausted |= !self.stacks.has_fuel();
     }
 
+    /// Works off the tasks: first what is complete, then what starts, callers before callees.
     fn work_off(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
-        let mut left = TASKS;
-        while let Some(work) = self.work.pop() {
-            if left == 0 {
-                self.exhausted = true;
-                self.work.clear();
+        loop {
+            self.finish(program, output, out);
+            let Some(entry) = self.pending.pop() else { return };
+            if !self.stacks.spend() {
                 return;
             }
-            left -= 1;
-            match work {
-                Work::Enter { node, stack, depth, allow } => {
-                    self.enter(program, (node, allow), stack, depth, out);
+            self.started.push(entry);
+            self.enter(program, entry, out);
+        }
+    }
+
+    /// Goes on behind the terminals that are complete: their stacks are one stack, so that each
+    /// frame on top is resumed once. But what a key leads to depends on its text.
+    fn finish(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
+        let mut whole = None;
+        while let Some((mut stack, literal)) = self.returns.pop() {
+            loop {
+                let asking = self.stacks.tops(stack).find(|(frame, _)| asks(frame));
+                let Some((frame, below)) = asking else {
+                    whole = Some(whole.map_or(stack, |whole| self.stacks.unite(&[whole, stack])));
+                    break;
+                };
+                match frame.step {
+                    Step::Doubt => self.returns.push((below, literal)),
+                    _ => self.resume_frame(program, frame, below, literal, output, out),
                 }
-                Work::Return { stack, literal } => {
-                    if self.stacks.has_bottom(stack) {
-                        out.push(Thread::END);
-                    }
-                    let tops: Vec<_> = self.stacks.tops(stack).collect();
-                    left = left.saturating_sub(tops.len());
-                    for (frame, below) in tops {
-                        self.resume_frame(program, frame, below, literal, output, out);
-                    }
+                match self.stacks.split(stack, frame) {
+                    Some((Some(rest), _)) => stack = rest,
+                    _ => break,
                 }
             }
+            if !self.returns.is_empty() {
+                continue;
+            }
+            let Some(stack) = whole.take() else { continue };
+            let stack = self.ended(program, stack);
+            if self.stacks.has_bottom(stack) {
+                out.push(Thread::END);
+            }
+            for i in 0..self.stacks.len(stack) {
+                let Some((frame, below)) = self.stacks.top(stack, i) else { continue };
+                self.resume_frame(program, frame, below, None, output, out);
+            }
         }
+    }
+
+    /// A stack united with what is below the frames on top that may be over, with what is then
+    /// below those, and so on.
+    fn ended(&mut self, program: &Program, stack: StackId) -> StackId {
+        let can_end = |frame: &Frame| program.flow().can_end(program.grammar(), &frame.step);
+        if !self.stacks.tops(stack).any(|(frame, _)| can_end(&frame)) {
+            return stack;
+        }
+        let mut work = vec![stack];
+        while let Some(&stack) = work.last() {
+            let open = work.len();
+            let mut all = vec![stack];
+            if !self.ended.contains_key(&stack) {
+                for (_, below) in self.stacks.tops(stack).filter(|(frame, _)| can_end(frame)) {
+                    match self.ended.get(&below) {
+                        Some(&ended) => all.push(ended),
+                        None => work.push(below),
+                    }
+                }
+                if work.len() > open {
+                    continue;
+                }
+                let whole = self.stacks.unite(&all);
+                if !self.stacks.has_fuel() {
+                    return whole;
+                }
+                self.ended.insert(stack, whole);
+            }
+            work.pop();
+        }
+        self.ended.get(&stack).copied().unwrap_or(stack)
     }
 
     /// Makes one thread of those with equal states, and sorts.
@@ -273,12 +369,6 @@ impl Sequence {
             at = end;
         }
         out.truncate(kept);
-    }
-
-    /// Whether the closure was here already with the same rest: the same again, or an empty
-    /// cycle.
-    fn again(&mut self, node: NodeId, stack: StackId, count: u64) -> bool {
-        !self.visited.insert((node, stack, count))
     }
 
     fn push(&mut self, step: Step, depth: u8, below: StackId) -> StackId {
@@ -310,7 +400,9 @@ impl Sequence {
         self.arrive(program, Thread { state, excess: Excess::NONE, stack }, out);
     }
 
-    fn enter(
+    /// Plans to start a node, with `stack` after it; what starts at once is started. If the node
+    /// may be empty, the caller goes on with what follows it, too.
+    fn open(
         &mut self,
         program: &Program,
         (node, allow): (NodeId, AllowId),
@@ -322,31 +414,14 @@ impl Sequence {
             return;
         }
         match program.node(node) {
-            Node::Never => {}
-            Node::Empty => self.work.push(Work::Return { stack, literal: None }),
+            Node::Never | Node::Empty => {}
             Node::Terminal(terminal) if allow == AllowId::ANY => {
-                self.begin_terminal(program, program.start(node, terminal), stack, out);
+                start_terminal(program, program.start(node, terminal), stack, out);
             }
             Node::Terminal(_) => {
                 for &start in self.unique.starts(program, node, allow).iter() {
-                    self.begin_terminal(program, start, stack, out);
+                    start_terminal(program, start, stack, out);
                 }
-            }
-            Node::Rule(target) => {
-                if !self.again(node, stack, allow.raw().into()) {
-                    self.work.push(Work::Enter { node: *target, stack, depth, allow });
-                }
-            }
-            Node::Alt(parts) => {
-                let tasks = parts.iter().map(|&node| Work::Enter { node, stack, depth, allow });
-                self.work.extend(tasks);
-            }
-            Node::Seq(_) => self.sequence(program, node, 0, stack, depth),
-            Node::Repeat { min, .. } => {
-                if *min == 0 {
-                    self.work.push(Work::Return { stack, literal: None });
-                }
-                self.item(program, node, 0, stack, depth);
             }
             Node::Array(_) => {
                 let Some(seen) = self.nothing_seen(allow, true) else { return };
@@ -361,6 +436,50 @@ impl Sequence {
                 let stack = self.push(step, depth + 1, stack);
                 self.begin_punct(program, Punct::OpenObject, depth, stack, out);
             }
+            Node::Rule(_) | Node::Alt(_) | Node::Seq(_) | Node::Repeat { .. } => {
+                let rank = program.flow().rank(node);
+                self.plan(Entry { rank, depth, allow, node, stack });
+            }
+        }
+    }
+
+    /// Adds an entry; of the same node there is one, whose stack is the union.
+    fn plan(&mut self, mut entry: Entry) {
+        if self.started.last().is_some_and(|last| entry.key() <= last.key()) {
+            // The node was perhaps started already: again if something new may come after it.
+            let at = self.started.iter().position(|started| started.key() == entry.key());
+            if let Some(at) = at {
+                let before = self.started[at].stack;
+                entry.stack = self.stacks.unite(&[before, entry.stack]);
+                if entry.stack == before {
+                    return;
+                }
+                self.started.remove(at);
+            }
+        }
+        let at = self.pending.binary_search_by(|other| entry.key().cmp(&other.key()));
+        match at {
+            Ok(at) => {
+                let both = [self.pending[at].stack, entry.stack];
+                self.pending[at].stack = self.stacks.unite(&both);
+            }
+            Err(at) => self.pending.insert(at, entry),
+        }
+    }
+
+    /// Starts a node: all of its texts but the empty one.
+    fn enter(&mut self, program: &Program, entry: Entry, out: &mut Vec<Thread>) {
+        let Entry { node, allow, stack, depth, .. } = entry;
+        match program.node(node) {
+            Node::Rule(target) => self.open(program, (*target, allow), stack, depth, out),
+            Node::Alt(parts) => {
+                for &part in parts {
+                    self.open(program, (part, allow), stack, depth, out);
+                }
+            }
+            Node::Seq(_) => self.sequence(program, node, 0, stack, depth, out),
+            Node::Repeat { .. } => self.item(program, node, 0, stack, depth, out),
+            _ => {}
         }
     }
 
@@ -374,43 +493,106 @@ impl Sequence {
         Some(self.stacks.seen(Seen { allow, ..Seen::default() }))
     }
 
-    /// Starts part `next` of a sequence. The last part is a tail call: it pushes nothing.
-    fn sequence(&mut self, program: &Program, node: NodeId, next: u32, stack: StackId, depth: u8) {
+    /// Starts part `next` of a sequence, and those behind parts that may be empty. The last part
+    /// is a tail call: it pushes nothing.
+    fn sequence(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        next: u32,
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
         let Node::Seq(parts) = program.node(node) else { return };
-        match parts.get(next as usize) {
-            None => self.work.push(Work::Return { stack, literal: None }),
-            Some(&part) => {
-                let last = next as usize + 1 == parts.len();
-                let step = Step::Seq { node, next: next + 1 };
-                let stack = if last { stack } else { self.push(step, depth, stack) };
-                self.work.push(Work::Enter { node: part, stack, depth, allow: AllowId::ANY });
+        let mut next = next;
+        while let Some(&part) = parts.get(next as usize) {
+            next += 1;
+            let last = next as usize == parts.len();
+            let above =
+                if last { stack } else { self.push(Step::Seq { node, next }, depth, stack) };
+            self.open(program, (part, AllowId::ANY), above, depth, out);
+            if !program.flow().is_empty(part) {
+                return;
             }
         }
     }
 
-    /// Starts one more item of a repetition that has `count`.
-    fn item(&mut self, program: &Program, node: NodeId, count: u64, stack: StackId, depth: u8) {
+    /// Starts one more item of a repetition that has `count`, and what may follow an empty item.
+    fn item(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        count: u64,
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
         let Node::Repeat { item, min, max, .. } = *program.node(node) else { return };
         if max.is_some_and(|max| count >= max) {
             return;
         }
         // Without an upper bound only the distance to the lower one matters.
         let next = if max.is_none() { (count + 1).min(min) } else { count + 1 };
-        let step = Step::Repeat { node, count: next };
-        let stack = self.push_loop(step, depth, stack);
-        self.work.push(Work::Enter { node: item, stack, depth, allow: AllowId::ANY });
+        let above = self.push_loop(program, Step::Repeat { node, count: next }, depth, stack);
+        self.open(program, (item, AllowId::ANY), above, depth, out);
+        if program.flow().is_empty(item) {
+            self.separator(program, node, next, stack, depth, out);
+        }
     }
 
-    /// Pushes the frame of a repetition, unless it is on top already and one more of it says
-    /// nothing new: `x* x*` is `x*`. This is what keeps ambiguous loops flat.
-    fn push_loop(&mut self, step: Step, depth: u8, stack: StackId) -> StackId {
+    /// Starts the separator after `count` items of a repetition, if one may come.
+    fn separator(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        count: u64,
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
+        let Node::Repeat { separator: Some(separator), max, .. } = *program.node(node) else {
+            return;
+        };
+        if max.is_none_or(|max| count < max) {
+            let above = self.push(Step::Separated { node, count }, depth, stack);
+            self.open(program, (separator, AllowId::ANY), above, depth, out);
+        }
+    }
+
+    /// What may follow `count` items of a repetition, but for its end.
+    fn after_item(
+        &mut self,
+        program: &Program,
+        node: NodeId,
+        count: u64,
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
+        let Node::Repeat { separator, .. } = *program.node(node) else { return };
+        self.separator(program, node, count, stack, depth, out);
+        if program.flow().none_or_empty(separator) {
+            self.item(program, node, count, stack, depth, out);
+        }
+    }
+
+    /// Pushes the frame of a repetition. If as many items may follow as one likes, the same frame
+    /// below it says nothing new: `x*` in `x*` is `x*`. This is what keeps ambiguous loops flat.
+    fn push_loop(
+        &mut self,
+        program: &Program,
+        step: Step,
+        depth: u8,
+        mut stack: StackId,
+    ) -> StackId {
+        let Step::Repeat { node, count } = step else { return self.push(step, depth, stack) };
         let frame = Frame { step, depth };
-        let mut tops = self.stacks.tops(stack);
-        let idempotent = matches!(step, Step::Repeat { count: 0, .. });
-        let same = tops.next().is_some_and(|(top, _)| top == frame) && tops.next().is_none();
-        drop(tops);
-        if idempotent && same && !self.stacks.has_bottom(stack) {
-            return stack;
+        if let Node::Repeat { min, max: None, .. } = program.node(node)
+            && count >= *min
+            && let Some((rest, below)) = self.stacks.split(stack, frame)
+        {
+            stack = rest.map_or(below, |rest| self.stacks.unite(&[rest, below]));
         }
         self.stacks.push(frame, stack)
     }
@@ -427,17 +609,14 @@ impl Sequence {
     ) {
         let depth = frame.depth;
         match frame.step {
-            Step::Seq { node, next } => self.sequence(program, node, next, below, depth),
-            Step::Enter(node) => {
-                let allow = AllowId::ANY;
-                self.work.push(Work::Enter { node, stack: below, depth, allow });
+            Step::Seq { node, next } => self.sequence(program, node, next, below, depth, out),
+            Step::Enter(node) => self.open(program, (node, AllowId::ANY), below, depth, out),
+            Step::EnterAs { node, allow } => self.open(program, (node, allow), below, depth, out),
+            Step::Doubt => self.returns.push((below, literal)),
+            Step::Repeat { node, count } => {
+                self.after_item(program, node, count, below, depth, out);
             }
-            Step::EnterAs { node, allow } => {
-                self.work.push(Work::Enter { node, stack: below, depth, allow });
-            }
-            Step::Doubt => self.work.push(Work::Return { stack: below, literal }),
-            Step::Repeat { node, count } => self.resume_repeat(program, node, count, below, depth),
-            Step::Separated { node, count } => self.item(program, node, count, below, depth),
+            Step::Separated { node, count } => self.item(program, node, count, below, depth, out),
             Step::Array { .. } => self.resume_array(program, frame, below, output, out),
             Step::UniqueItem { node, count, contains, seen, start } => {
                 self.consulted = true;
@@ -522,32 +701,6 @@ impl Sequence {
         }
     }
 
-    fn resume_repeat(
-        &mut self,
-        program: &Program,
-        node: NodeId,
-        count: u64,
-        below: StackId,
-        depth: u8,
-    ) {
-        let Node::Repeat { separator, min, max, .. } = *program.node(node) else { return };
-        if self.again(node, below, count) {
-            return;
-        }
-        if count >= min {
-            self.work.push(Work::Return { stack: below, literal: None });
-        }
-        match separator {
-            Some(separator) if max.is_none_or(|max| count < max) => {
-                let stack = self.push(Step::Separated { node, count }, depth, below);
-                let allow = AllowId::ANY;
-                self.work.push(Work::Enter { node: separator, stack, depth, allow });
-            }
-            Some(_) => {}
-            None => self.item(program, node, count, below, depth),
-        }
-    }
-
     fn resume_array(
         &mut self,
         program: &Program,
@@ -576,7 +729,7 @@ impl Sequence {
             _ => None,
         };
         match before {
-            None if plain => self.begin_items(frame, &view, below),
+            None if plain => self.begin_items(program, frame, &view, below, out),
             None => self.begin_ways(program, frame, below, output, out),
             Some(before) => {
                 let any = if plain {
@@ -602,13 +755,20 @@ impl Sequence {
     }
 
     /// Starts the next item of an array all of whose values are allowed.
-    fn begin_items(&mut self, frame: Frame, view: &ArrayView<'_>, below: StackId) {
+    fn begin_items(
+        &mut self,
+        program: &Program,
+        frame: Frame,
+        view: &ArrayView<'_>,
+        below: StackId,
+        out: &mut Vec<Thread>,
+    ) {
         let Step::Array { node, seen, .. } = frame.step else { return };
         let depth = frame.depth;
         for (&ItemClass { node: item, .. }, count, contains) in view.items() {
             let step = Step::Array { node, phase: Phase::After, count, contains, seen };
             let stack = self.push(step, depth, below);
-            self.work.push(Work::Enter { node: item, stack, depth, allow: AllowId::ANY });
+            self.begin_item(program, (item, AllowId::ANY), stack, depth, out);
         }
     }
 
@@ -640,13 +800,29 @@ impl Sequence {
                 Step::Array { node, phase: Phase::After, count, contains, seen }
             };
             let stack = self.push(step, depth, below);
-            let work = Work::Enter { node: item, stack, depth, allow: way.part };
+            let begin = |sequence: &mut Self, out: &mut Vec<Thread>| {
+                sequence.begin_item(program, (item, way.part), stack, depth, out);
+            };
             if unknown && !Unique::is_endless(program, item) {
-                let enter = |sequence: &mut Self, _: &mut Vec<Thread>| sequence.work.push(work);
-                self.doubtful(program, output, out, enter);
+                self.doubtful(program, output, out, begin);
             } else {
-                self.work.push(work);
+                begin(self, out);
             }
+        }
+    }
+
+    /// Starts an item, or goes on behind it if it may be empty.
+    fn begin_item(
+        &mut self,
+        program: &Program,
+        (item, allow): (NodeId, AllowId),
+        stack: StackId,
+        depth: u8,
+        out: &mut Vec<Thread>,
+    ) {
+        self.open(program, (item, allow), stack, depth, out);
+        if program.flow().is_empty(item) {
+            self.returns.push((stack, None));
         }
     }
 
@@ -681,10 +857,15 @@ impl Sequence {
         out: &mut Vec<Thread>,
         begin: impl FnOnce(&mut Self, &mut Vec<Thread>),
     ) {
-        let (outer, first) = (std::mem::take(&mut self.work), out.len());
+        let outer = (
+            std::mem::take(&mut self.returns),
+            std::mem::take(&mut self.pending),
+            std::mem::take(&mut self.started),
+        );
+        let first = out.len();
         begin(self, out);
         self.work_off(program, output, out);
-        self.work = outer;
+        (self.returns, self.pending, self.started) = outer;
         for thread in out.iter_mut().skip(first).filter(|thread| **thread != Thread::END) {
             let frame = Frame { step: Step::Doubt, depth: 0 };
             thread.stack = self.stacks.push(frame, thread.stack);
@@ -759,6 +940,22 @@ impl Sequence {
             Step::Doubt => true,
             _ => false,
         })
+    }
+}
+
+/// Whether a frame asks which literal was on top of it.
+fn asks(frame: &Frame) -> bool {
+    matches!(frame.step, Step::Key { .. } | Step::OtherKey { .. } | Step::Doubt)
+}
+
+/// Adds the thread of a terminal, if it matches more than the empty text.
+fn start_terminal(program: &Program, start: Start, stack: StackId, out: &mut Vec<Thread>) {
+    let Start { state, excess } = start;
+    if state.is_live() {
+        let content = program.states().get(state);
+        if content.continues() || content.special().is_some() {
+            out.push(Thread { state, excess, stack });
+        }
     }
 }
 

@@ -1,15 +1,26 @@
 //! What comes after the current terminal: frames on hash-consed stacks.
 //!
-//! A stack is a set of nodes; a node is a frame and the stack below it. So stacks form a DAG in
-//! which equal stacks have equal ids, and an ambiguous prefix keeps one id for many stacks.
+//! A stack is a set of nodes; a node is a frame and the stack below it. So a stack stands for many
+//! lists of frames at once, those of all readings of an ambiguous beginning, as an automaton that
+//! reads them from the top. It is kept minimal: nodes of one set have distinct frames, and equal
+//! nodes and equal sets are stored once. So stacks that stand for the same lists have the same id.
 //!
 //! Worked example: inside the string of `{"a":["x`, the stack is
 //! `Array(After, 1 item) -> Object(After, seen {a}) -> bottom`. Every later item of the same
 //! (unbounded) array has that same id again: nothing grows with the output.
 //!
+//! And by hand for an ambiguous one, `S ::= "a" S S | "a"`: with `f` for *one more S*, the stack
+//! after `aa` is `{bottom, f -> bottom}`, after `aaa` it is the union of `bottom`, `f -> bottom` and
+//! `f -> f -> bottom`. Uniting merges equal frames, and what is below them, down to where it is the
+//! same: `{bottom, f -> {bottom, f -> bottom}}`. After n letters there are n nodes, not 2^n lists.
+//!
 //! The arena belongs to one sequence: what a sequence learns about its own output dies with it,
-//! and no lock is needed. Invariants: nodes of one set have distinct frames (nodes with equal
-//! frames are merged by uniting what is below them); ids below the bottom are never reused.
+//! and no lock is needed. Ids are never reused; whatever is below a node is older than it.
+//!
+//! Cost: a push is one look-up; a union is one look-up for each pair of stacks that was not united
+//! before.
+
+use std::cmp::Ordering;
 
 use hashbrown::HashMap;
 
@@ -219,6 +230,9 @@ pub struct Stacks {
     node_ids: HashMap<Node, u32>,
     sets: Vec<Box<[u32]>>,
     set_ids: HashMap<Box<[u32]>, u32>,
+    unions: HashMap<(StackId, StackId), StackId>,
+    /// Steps that unions may still take, see [`Stacks::refuel`].
+    fuel: usize,
     seens: Vec<Seen>,
     seen_ids: HashMap<Seen, SeenId>,
     /// Bytes of sets, about.
@@ -246,16 +260,22 @@ impl Stacks {
 
     /// The top frames, each with what is below it.
     pub fn tops(&self, stack: StackId) -> impl Iterator<Item = (Frame, StackId)> + use<'_> {
-        let one = [stack.0];
-        let many = (stack.0 & SET != 0).then(|| &self.sets[(stack.0 & !SET) as usize][..]);
-        let len = many.map_or(1, <[u32]>::len);
-        (0..len).filter_map(move |i| {
-            let id = many.map_or(one[0], |many| many[i]);
-            id.checked_sub(1).map(|index| {
-                let node = self.nodes[index as usize];
-                (node.frame, node.below)
-            })
-        })
+        (0..self.len(stack)).filter_map(move |i| self.top(stack, i))
+    }
+
+    /// Number of its nodes, the bottom included.
+    pub fn len(&self, stack: StackId) -> usize {
+        if stack.0 & SET == 0 { 1 } else { self.sets[(stack.0 & !SET) as usize].len() }
+    }
+
+    /// The i-th of its nodes: the frame, and what is below it; `None` for the bottom.
+    pub fn top(&self, stack: StackId, i: usize) -> Option<(Frame, StackId)> {
+        let id = match stack.0 & SET {
+            0 => stack.0,
+            _ => *self.sets[(stack.0 & !SET) as usize].get(i)?,
+        };
+        let node = self.nodes[id.checked_sub(1)? as usize];
+        Some((node.frame, node.below))
     }
 
     /// Whether one of the stacks is empty.
@@ -270,43 +290,141 @@ impl Stacks {
         }
     }
 
-    /// All of `stacks` as one. Where top frames are equal, what is below them is united (one
-    /// level: deeper levels follow when they come to the top). `stacks` is not empty.
-    pub fn unite(&mut self, stacks: &[StackId]) -> StackId {
-        if stacks.iter().all(|&stack| stack == stacks[0]) {
-            return stacks[0];
-        }
-        let mut ids: Vec<u32> = stacks.iter().flat_map(|&stack| self.ids(stack)).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.sort_by_key(|&id| id.checked_sub(1).map(|index| self.nodes[index as usize].frame));
-        let frame = |stacks: &Self, id: u32| {
-            id.checked_sub(1).map(|index| stacks.nodes[index as usize].frame)
-        };
-        let mut merged = Vec::with_capacity(ids.len());
-        let mut rest = &ids[..];
-        while let Some(&first) = rest.first() {
-            let top = frame(self, first);
-            let same = rest.iter().take_while(|&&id| frame(self, id) == top).count();
-            match (top, same) {
-                (Some(top), 2..) => {
-                    let below = rest[..same]
-                        .iter()
-                        .flat_map(|&id| self.ids(self.nodes[id as usize - 1].below))
-                        .collect();
-                    let below = self.set(below);
-                    merged.push(self.push(top, below).0);
-                }
-                _ => merged.push(first),
-            }
-            rest = &rest[same..];
-        }
-        self.set(merged)
+    /// Sets how many steps unions and others may take from now on. When they are used up, unions
+    /// are wrong, and [`Stacks::has_fuel`] says so.
+    pub fn refuel(&mut self, steps: usize) {
+        self.fuel = steps;
     }
 
-    fn set(&mut self, mut ids: Vec<u32>) -> StackId {
-        ids.sort_unstable();
-        ids.dedup();
+    /// Takes one step; `false` if there is none left.
+    pub fn spend(&mut self) -> bool {
+        self.fuel = self.fuel.saturating_sub(1);
+        self.has_fuel()
+    }
+
+    #[cfg(test)]
+    pub(super) fn fuel(&self) -> usize {
+        self.fuel
+    }
+
+    /// Nodes and sets so far.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.nodes.len() + self.sets.len()
+    }
+
+    /// Whether all unions since [`Stacks::refuel`] are right.
+    pub fn has_fuel(&self) -> bool {
+        self.fuel > 0
+    }
+
+    /// All of `stacks` as one. `stacks` is not empty.
+    pub fn unite(&mut self, stacks: &[StackId]) -> StackId {
+        stacks.iter().copied().reduce(|a, b| self.union(a, b)).unwrap_or(StackId::BOTTOM)
+    }
+
+    /// Both stacks as one: where frames are equal, what is below them is united first.
+    fn union(&mut self, a: StackId, b: StackId) -> StackId {
+        let mut work = vec![(a, b)];
+        while let Some(&(a, b)) = work.last() {
+            if self.united(a, b).is_none() {
+                if !self.spend() {
+                    return a;
+                }
+                let open = work.len();
+                for (x, y) in self.common(a, b) {
+                    if self.united(x, y).is_none() {
+                        work.push((x, y));
+                    }
+                }
+                if work.len() > open {
+                    continue;
+                }
+                let union = self.join(a, b);
+                self.unions.insert(ordered(a, b), union);
+            }
+            work.pop();
+        }
+        self.united(a, b).unwrap_or(a)
+    }
+
+    /// The union of two stacks, if it is known.
+    fn united(&self, a: StackId, b: StackId) -> Option<StackId> {
+        if a == b { Some(a) } else { self.unions.get(&ordered(a, b)).copied() }
+    }
+
+    /// What is below the frames that two stacks have in common.
+    fn common(&self, a: StackId, b: StackId) -> Vec<(StackId, StackId)> {
+        let (a, b) = (self.ids(a), self.ids(b));
+        let (mut i, mut j) = (0, 0);
+        let mut out = Vec::new();
+        while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
+            let order = self.frame(x).cmp(&self.frame(y));
+            if order.is_eq() && x != y {
+                out.push((self.below(x), self.below(y)));
+            }
+            i += usize::from(order.is_le());
+            j += usize::from(order.is_ge());
+        }
+        out
+    }
+
+    /// Both stacks as one, where what is below their common frames is united already.
+    fn join(&mut self, a: StackId, b: StackId) -> StackId {
+        let (a, b) = (self.ids(a), self.ids(b));
+        let (mut i, mut j) = (0, 0);
+        let mut out = Vec::with_capacity(a.len() + b.len());
+        loop {
+            let (x, y) = (a.get(i).copied(), b.get(j).copied());
+            let (id, order) = match (x, y) {
+                (Some(x), Some(y)) => {
+                    let order = self.frame(x).cmp(&self.frame(y));
+                    let id = if order.is_le() { x } else { y };
+                    (if order.is_eq() && x != y { self.meet(x, y) } else { id }, order)
+                }
+                (Some(x), None) => (x, Ordering::Less),
+                (None, Some(y)) => (y, Ordering::Greater),
+                (None, None) => return self.set(out),
+            };
+            out.push(id);
+            i += usize::from(order.is_le());
+            j += usize::from(order.is_ge());
+        }
+    }
+
+    /// The node of two with the same frame.
+    fn meet(&mut self, x: u32, y: u32) -> u32 {
+        let below = self.united(self.below(x), self.below(y)).unwrap_or(self.below(x));
+        match self.frame(x) {
+            Some(frame) => self.push(frame, below).0,
+            None => x,
+        }
+    }
+
+    /// The frame of a node; the bottom has none.
+    fn frame(&self, id: u32) -> Option<Frame> {
+        id.checked_sub(1).map(|index| self.nodes[index as usize].frame)
+    }
+
+    /// What is below a node.
+    fn below(&self, id: u32) -> StackId {
+        id.checked_sub(1).map_or(StackId::BOTTOM, |index| self.nodes[index as usize].below)
+    }
+
+    /// A stack without the node of `frame`, and what is below that; `None` if it has no such node.
+    pub fn split(&mut self, stack: StackId, frame: Frame) -> Option<(Option<StackId>, StackId)> {
+        if self.tops(stack).all(|(top, _)| top != frame) {
+            return None;
+        }
+        let mut ids = self.ids(stack);
+        let at = ids.iter().position(|&id| self.frame(id) == Some(frame))?;
+        let below = self.below(ids.remove(at));
+        let rest = if ids.is_empty() { None } else { Some(self.set(ids)) };
+        Some((rest, below))
+    }
+
+    /// The stack of nodes, sorted by their frames, which are distinct.
+    fn set(&mut self, ids: Vec<u32>) -> StackId {
         if let [one] = ids[..] {
             return StackId(one);
         }
@@ -369,7 +487,10 @@ impl Stacks {
                 }
                 _ => {
                     let ids = other.ids(stack).into_iter();
-                    self.set(ids.map(|id| ours[&StackId(id)].0).collect())
+                    let mut ids: Vec<u32> = ids.map(|id| ours[&StackId(id)].0).collect();
+                    // Sets of keys, which frames hold, have other numbers here.
+                    ids.sort_unstable_by_key(|&id| self.frame(id));
+                    self.set(ids)
                 }
             };
             ours.insert(stack, copy);
@@ -402,13 +523,19 @@ impl Stacks {
 
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
-        (self.nodes.len() + self.node_ids.capacity()) * size_of::<Node>() + self.more
+        let unions = self.unions.capacity() * size_of::<[StackId; 3]>();
+        (self.nodes.len() + self.node_ids.capacity()) * size_of::<Node>() + unions + self.more
     }
 
     /// The set of keys behind an id.
     pub fn keys(&self, id: SeenId) -> &Seen {
         &self.seens[id.0 as usize]
     }
+}
+
+/// A pair in one order.
+fn ordered(a: StackId, b: StackId) -> (StackId, StackId) {
+    if a <= b { (a, b) } else { (b, a) }
 }
 
 impl SeenId {
@@ -427,6 +554,7 @@ mod tests {
     #[test]
     fn equal_stacks_have_equal_ids() {
         let mut stacks = Stacks::new();
+        stacks.refuel(usize::MAX);
         let a = stacks.push(frame(1), StackId::BOTTOM);
         let b = stacks.push(frame(1), StackId::BOTTOM);
         assert_eq!(a, b);
@@ -441,6 +569,7 @@ mod tests {
     #[test]
     fn equal_frames_merge_what_is_below() {
         let mut stacks = Stacks::new();
+        stacks.refuel(usize::MAX);
         let a = stacks.push(frame(1), StackId::BOTTOM);
         let b = stacks.push(frame(2), StackId::BOTTOM);
         let (over_a, over_b) = (stacks.push(frame(3), a), stacks.push(frame(3), b));
@@ -449,5 +578,53 @@ mod tests {
         assert_eq!(tops.len(), 1);
         assert_eq!(stacks.tops(tops[0].1).count(), 2);
         assert!(stacks.has_bottom(StackId::BOTTOM) && !stacks.has_bottom(both));
+    }
+
+    /// The lists of frames that a stack stands for.
+    fn lists(stacks: &Stacks, stack: StackId) -> Vec<Vec<Frame>> {
+        let mut out = Vec::new();
+        let mut work = vec![(stack, Vec::new())];
+        while let Some((stack, list)) = work.pop() {
+            if stacks.has_bottom(stack) {
+                out.push(list.clone());
+            }
+            for (frame, below) in stacks.tops(stack) {
+                work.push((below, [&list[..], &[frame]].concat()));
+            }
+        }
+        out.sort();
+        out
+    }
+
+    #[test]
+    fn stacks_of_the_same_lists_are_the_same() {
+        let mut stacks = Stacks::new();
+        stacks.refuel(usize::MAX);
+        let mut seed = 7u32;
+        let mut below = |n: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 16) % n
+        };
+        let mut known = vec![(StackId::BOTTOM, lists(&stacks, StackId::BOTTOM))];
+        for _ in 0..400 {
+            let (a, b) = (below(known.len() as u32), below(known.len() as u32));
+            let ((a, left), (b, right)) = (&known[a as usize], &known[b as usize]);
+            let (made, expected) = if below(2) == 0 {
+                let frame = frame(below(3));
+                let push = |list: &Vec<Frame>| [&[frame][..], list].concat();
+                (stacks.push(frame, *a), left.iter().map(push).collect())
+            } else {
+                (stacks.unite(&[*a, *b]), [&left[..], right].concat())
+            };
+            let mut expected: Vec<Vec<Frame>> = expected;
+            expected.sort();
+            expected.dedup();
+            assert_eq!(lists(&stacks, made), expected);
+            let same = known.iter().find(|(_, lists)| *lists == expected);
+            assert!(same.is_none_or(|(id, _)| *id == made), "two ids for {expected:?}");
+            if expected.len() < 200 {
+                known.push((made, expected));
+            }
+        }
     }
 }

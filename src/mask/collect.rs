@@ -48,6 +48,12 @@ impl Followers {
         range
     }
 
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.index.clear();
+        self.threads.clear();
+    }
+
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
         self.index.capacity() * 24 + self.threads.capacity() * size_of::<Thread>()

@@ -196,7 +196,11 @@ impl Configs {
         let ground = (&basis.tables, &basis.program);
         let depends = collect::collect(ground, sequence, followers, &config.threads, text, parts);
         let allowed = parts.finish(&basis.tables, &basis.specials);
-        check(basis, sequence)?;
+        if let Err(error) = check(basis, sequence) {
+            // What was remembered may be cut short, too.
+            followers.clear();
+            return Err(error);
+        }
         if depends {
             return Ok(Some(allowed));
         }

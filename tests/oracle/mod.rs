@@ -6,6 +6,9 @@
 //! numbers by value. Sets are numbered when they are met and moves are remembered, so that a
 //! vocabulary can be tried token by token.
 //!
+//! As every reading of an ambiguous text is a configuration of its own, their number can double with every
+//! byte: [`Oracle::gave_up`] says when there were too many.
+//!
 //! It answers two questions: is this text the beginning of a document, and is it a document.
 //!
 //! Not covered: left recursion, special tokens, exact indentation, `uniqueItems`, the limits of depth and of
@@ -64,7 +67,11 @@ pub struct Oracle {
     sets: Vec<BTreeSet<Config>>,
     ids: HashMap<BTreeSet<Config>, usize>,
     moves: HashMap<(usize, u8), Option<State>>,
+    gave_up: bool,
 }
+
+/// Most configurations of a state.
+const CONFIGS: usize = 20_000;
 
 impl Oracle {
     pub fn new(grammar: &Grammar) -> Self {
@@ -77,6 +84,7 @@ impl Oracle {
             sets: Vec::new(),
             ids: HashMap::new(),
             moves: HashMap::new(),
+            gave_up: false,
         };
         oracle.find_productive();
         oracle
@@ -100,6 +108,11 @@ impl Oracle {
         let next = self.number_of(set);
         self.moves.insert((state.0, byte), next);
         next
+    }
+
+    /// Whether a state had too many configurations, so that answers since then may be wrong.
+    pub fn gave_up(&self) -> bool {
+        self.gave_up
     }
 
     /// Whether a document may end here.
@@ -161,6 +174,10 @@ impl Oracle {
         let mut closed = BTreeSet::new();
         let mut visited: HashSet<Config> = HashSet::new();
         while let Some(config) = work.pop() {
+            if visited.len() > CONFIGS {
+                self.gave_up = true;
+                return closed;
+            }
             if visited.insert(config.clone()) {
                 assert!(config.len() < 1000, "left recursion is not for this oracle");
                 self.expand(config, &mut work, &mut closed);
