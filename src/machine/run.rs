@@ -260,6 +260,14 @@ impl Sequence {
         }
     }
 
+    /// Both stacks as one.
+    pub fn unite(&mut self, a: StackId, b: StackId) -> StackId {
+        self.stacks.refuel(TASKS);
+        let both = self.stacks.unite(&[a, b]);
+        self.exhausted |= !self.stacks.has_fuel();
+        both
+    }
+
     /// Works off the tasks and merges the threads.
     fn close(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
         self.work_off(program, output, out);

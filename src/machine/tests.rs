@@ -31,7 +31,7 @@ fn ambiguity_does_not_grow_with_the_text() {
     for text in AMBIGUOUS {
         let grammar = Grammar::from_text(text, Syntax::Gbnf, &schema::Options::default()).unwrap();
         let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
-        let program = constraint.program();
+        let program = &constraint.basis().program;
         let (mut sequence, mut from, mut to) = (Sequence::new(), Vec::new(), Vec::new());
         sequence.begin(program, &mut from);
         let (mut most, mut sizes) = (0, Vec::new());

@@ -4,6 +4,10 @@
 //! the threads that follow the terminal, with their tables over the exit's boundary; and so on.
 //! Each level consumes at least one byte of the token, so the chain ends.
 //!
+//! Many ways through an ambiguous grammar lead to the same state over the same boundary. They are
+//! visited once, with one stack for all: boundaries are visited by their first node, and as the
+//! trie numbers nodes in preorder, an exit's first node comes after that of what it is an exit of.
+//!
 //! What follows a stack is memoised for the sequence ([`Followers`]), so that a warm mask is a
 //! handful of look-ups.
 //!
@@ -25,7 +29,31 @@ pub struct Followers {
     index: HashMap<(StackId, Option<LiteralId>), (u32, u32)>,
     threads: Vec<Thread>,
     scratch: Vec<Thread>,
-    todo: Vec<(BoundaryId, StateId, StackId)>,
+    todo: Vec<Visit>,
+}
+
+/// A state over a boundary, with what comes after it.
+#[derive(Debug, Clone, Copy)]
+struct Visit {
+    /// The boundary's first node.
+    first: u32,
+    boundary: BoundaryId,
+    state: StateId,
+    stack: StackId,
+}
+
+impl Visit {
+    fn key(&self) -> (u32, BoundaryId, StateId) {
+        (self.first, self.boundary, self.state)
+    }
+
+    /// Adds it to a list by falling keys, or to the one of the same key.
+    fn plan(self, todo: &mut Vec<Visit>, sequence: &mut Sequence) {
+        match todo.binary_search_by(|other| self.key().cmp(&other.key())) {
+            Ok(at) => todo[at].stack = sequence.unite(todo[at].stack, self.stack),
+            Err(at) => todo.insert(at, self),
+        }
+    }
 }
 
 impl Followers {
@@ -83,10 +111,12 @@ pub fn collect(
         if let Some(special) = states.get(thread.state).special() {
             allowed.specials.push(special);
         } else {
-            todo.push((BoundaryId::ROOT, thread.state, thread.stack));
+            let Thread { state, stack, .. } = *thread;
+            let visit = Visit { first: 0, boundary: BoundaryId::ROOT, state, stack };
+            visit.plan(&mut todo, sequence);
         }
     }
-    while let Some((boundary, state, stack)) = todo.pop() {
+    while let Some(Visit { boundary, state, stack, .. }) = todo.pop() {
         if boundary != BoundaryId::ROOT && sequence.is_vague(stack) {
             tried = true;
             let table = tables.get(tables.table(states, boundary, state));
@@ -104,10 +134,12 @@ pub fn collect(
             allowed.tables.push(id);
         }
         for &(literal, exit) in &table.exits {
+            let first = tables.nodes(&exit).first().copied().unwrap_or_default();
             for i in followers.get(sequence, program, stack, literal) {
                 let thread = followers.threads[i];
-                if thread.state.is_live() && states.get(thread.state).continues() {
-                    todo.push((exit, thread.state, thread.stack));
+                let Thread { state, stack, .. } = thread;
+                if state.is_live() && states.get(state).continues() {
+                    Visit { first, boundary: exit, state, stack }.plan(&mut todo, sequence);
                 }
             }
         }
