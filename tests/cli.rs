@@ -317,6 +317,63 @@ fn inspect_shows_what_was_compiled() {
 }
 
 #[test]
+fn check_takes_grammars_regexes_and_choices() {
+    let folder = Folder::new("check-grammars");
+    let sum = folder.file("sum.gbnf", "root ::= root \"+\" n | n\nn ::= [0-9]+\n");
+    assert!(done(&run(&["check", "--grammar", &sum])).starts_with("enforced    gbnf"));
+    done(&run_with_stdin(&["check", "--grammar", &sum, "-"], "1+23"));
+    let output = run_with_stdin(&["check", "--grammar", &sum, "-"], "1+a");
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("1:3 (byte 2)") && said.contains("expected: \"0\" to \"9\""), "{said}");
+    let output = run_with_stdin(&["check", "--grammar", &sum, "-"], "1+2\n");
+    assert!(stderr(&output).contains("ends with a line feed"), "{}", stderr(&output));
+
+    done(&run_with_stdin(&["check", "--regex", "(ab)+", "-"], "abab"));
+    assert_eq!(run_with_stdin(&["check", "--regex", "(ab)+", "-"], "aba").status.code(), Some(1));
+    let choices = ["check", "--choice", "yes", "--choice", "no", "-"];
+    done(&run_with_stdin(&choices, "no"));
+    assert_eq!(run_with_stdin(&choices, "maybe").status.code(), Some(1));
+
+    let lark = folder.file("call.txt", "start: \"<\" %json {\"type\": \"integer\"} \">\"\n");
+    let as_lark = ["check", "--grammar", &lark, "--syntax", "lark", "-"];
+    done(&run_with_stdin(&as_lark, "<12>"));
+    assert_eq!(run_with_stdin(&as_lark, "<\"\">").status.code(), Some(1));
+    refused(&run(&["check", "--grammar", &lark]), &["call.txt", "--syntax"]);
+}
+
+#[test]
+fn a_broken_grammar_is_shown_with_its_line() {
+    let folder = Folder::new("broken-grammar");
+    let grammar = folder.file("g.gbnf", "root ::= item+\nitem ::= \"a\" ] | b\n");
+    for command in [&["check"][..], &["inspect"], &[]] {
+        let output = run(&[command, &["--grammar", &grammar]].concat());
+        let parts =
+            ["expected a literal", "g.gbnf:2:14", "item ::= \"a\" ] | b", "found \"] | b\""];
+        refused(&output, &parts);
+    }
+    let regex = run(&["check", "--regex", "a(b"]);
+    refused(&regex, &["--regex", "unclosed group"]);
+    refused(&run(&["check", "--choice", ""]), &["one line"]);
+    let both = run(&["check", "--grammar", &grammar, "--regex", "a"]);
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
+fn mask_and_inspect_take_grammars() {
+    let folder = Folder::new("mask-grammar");
+    let vocabulary = folder.file("tokenizer.json", tokenizer(&["a", "b", "ab", "c"]));
+    let args = ["mask", "--regex", "a(b|c)*", "--tokenizer", &vocabulary, "--after", "a"];
+    let listed = done(&run(&args)).to_owned();
+    assert!(listed.contains("\"b\"") && listed.contains("\"c\""), "{listed}");
+    assert!(!listed.contains("\"ab\""), "{listed}");
+    let grammar = folder
+        .file("g.ebnf", "list = item , { \",\" , item } ; item = \"(\" , list , \")\" | \"x\" ;");
+    let shown = done(&run(&["inspect", "--grammar", &grammar])).to_owned();
+    assert!(shown.contains("sequence") && shown.contains("repetition"), "{shown}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = Folder::new("pipe");
     let names: Vec<String> = (0..4000).map(|i| format!("\"p{i}\": {{\"const\": {i}}}")).collect();

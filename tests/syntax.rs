@@ -348,5 +348,5 @@ fn grammars_of_the_folder() {
         }
         count += 1;
     }
-    assert_eq!(count, 7, "a grammar is missing");
+    assert_eq!(count, 12, "a grammar is missing");
 }

@@ -8,6 +8,7 @@ use crate::strategy::StrategyArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use constrain::sample::{Penalties, Preset, Settings};
+use constrain::syntax::Syntax;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -104,6 +105,39 @@ pub struct SchemaArgs {
     /// It is named "reasoning", or as --reasoning-field says.
     #[arg(long, help_heading = "Constraint")]
     pub add_reasoning: bool,
+    /// Other constraints than schemas.
+    #[command(flatten)]
+    pub text: TextArgs,
+}
+
+impl SchemaArgs {
+    /// Whether there is any constraint.
+    pub fn is_given(&self) -> bool {
+        let TextArgs { grammar, regex, choice, .. } = &self.text;
+        self.schema.is_some() || grammar.is_some() || regex.is_some() || !choice.is_empty()
+    }
+}
+
+/// What else than a schema the output can be constrained by: one of these.
+#[derive(Debug, Args)]
+pub struct TextArgs {
+    /// The grammar to follow: GBNF, EBNF, Lark, a regular expression or a list of choices
+    ///
+    /// The syntax is that of the file's ending (.gbnf, .ebnf, .w3c, .lark, .regex, .choice), or as
+    /// --syntax says.
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    #[arg(conflicts_with_all = ["schema", "regex", "choice"])]
+    pub grammar: Option<PathBuf>,
+    /// The syntax of the grammar: gbnf, ebnf, w3c, lark, regex or choice
+    #[arg(long, value_name = "NAME", help_heading = "Constraint", requires = "grammar")]
+    pub syntax: Option<Syntax>,
+    /// The regular expression that the whole output matches
+    #[arg(long, value_name = "REGEX", help_heading = "Constraint")]
+    #[arg(conflicts_with_all = ["schema", "choice"])]
+    pub regex: Option<String>,
+    /// A text that the output may be; repeat it for each
+    #[arg(long, value_name = "TEXT", help_heading = "Constraint", conflicts_with = "schema")]
+    pub choice: Vec<String>,
 }
 
 /// The flags of generating.

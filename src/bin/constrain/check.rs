@@ -1,4 +1,4 @@
-//! `constrain check`: can a schema be enforced, and does a text match it?
+//! `constrain check`: can a schema or a grammar be enforced, and does a text match it?
 //!
 //! A text is judged by the engine, byte by byte, exactly as generated text is. Where it fails, the
 //! set of bytes that could have come instead says what was expected. The independent validator is
@@ -7,7 +7,7 @@
 //! the flags in force, such as another order of keys; the opposite would be a bug.
 
 use crate::args::CheckArgs;
-use crate::compile::{Schema, byte_vocabulary};
+use crate::compile::{Form, byte_vocabulary};
 use crate::expected;
 use crate::input;
 use crate::report::{Failure, Source, excerpt};
@@ -15,27 +15,40 @@ use crate::verify::Verifier;
 use constrain::Matcher;
 use constrain::error::{Place, quote};
 use constrain::schema::{self, Report, Status};
+use constrain::syntax::Syntax;
 use serde_json::json;
 use std::fmt::Write;
 use std::process::ExitCode;
 
 /// Runs the sub-command.
 pub fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let schema = Schema::read(&args.schema)?;
+    let form = Form::read(&args.schema)?;
     match &args.file {
-        None => check_schema(&schema, args.json),
-        Some(path) => check_text(&schema, &input::read(path)?, args.json),
+        None if form.is_schema() => check_schema(&form, args.json),
+        None => check_grammar(&form, args.json),
+        Some(path) => check_text(&form, &input::read(path)?, args.json),
     }
 }
 
-fn check_schema(schema: &Schema, is_json: bool) -> Result<ExitCode, Failure> {
-    let report = schema::report(&schema.source.text, &schema.options)
-        .map_err(|error| schema.failure(&error))?;
+fn check_grammar(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
+    let grammar = form.compile()?;
+    let syntax = form.syntax.map_or("", Syntax::name);
+    let nodes = grammar.len();
+    input::print(&match is_json {
+        true => format!("{:#}\n", json!({"enforceable": true, "syntax": syntax, "nodes": nodes})),
+        false => format!("enforced    {syntax}, {nodes} nodes\n"),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_schema(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
+    let report =
+        schema::report(&form.source.text, &form.options).map_err(|error| form.failure(&error))?;
     let text = if is_json { report_json(&report) } else { report_text(&report) };
     input::print(&text)?;
     match &report.error {
         None => Ok(ExitCode::SUCCESS),
-        Some(error) => Err(schema.failure(error)),
+        Some(error) => Err(form.failure(error)),
     }
 }
 
@@ -92,20 +105,24 @@ struct Mismatch {
     reason: Option<(String, Option<String>)>,
 }
 
-fn check_text(schema: &Schema, text: &Source, is_json: bool) -> Result<ExitCode, Failure> {
-    let verifier = Verifier::new(&schema.source)?;
-    let mut matcher = schema.constraint(&schema.compile()?, &byte_vocabulary()?)?.matcher();
+fn check_text(form: &Form, text: &Source, is_json: bool) -> Result<ExitCode, Failure> {
+    let verifier = Verifier::of(form)?;
+    let mut matcher = form.constraint(&form.compile()?, &byte_vocabulary()?)?.matcher();
     let mismatch = match first_mismatch(&mut matcher, text.text.as_bytes())? {
         None => {
             // Under --add-reasoning the schema does not describe the text, so it is no judge.
-            if !schema.options.add_reasoning {
+            if let Some(verifier) = verifier.filter(|_| !form.options.add_reasoning) {
                 verifier.verify(&text.text)?;
             }
             None
         }
         Some(offset) => {
             let expected = expected::describe(&matcher.mask()?);
-            Some(Mismatch { offset, expected, reason: reason(&verifier, &text.text) })
+            let reason = match &verifier {
+                Some(verifier) => reason(verifier, &text.text),
+                None => last_line(text, offset),
+            };
+            Some(Mismatch { offset, expected, reason })
         }
     };
     let code = if mismatch.is_some() { ExitCode::from(1) } else { ExitCode::SUCCESS };
@@ -128,6 +145,12 @@ fn first_mismatch(matcher: &mut Matcher, text: &[u8]) -> Result<Option<usize>, F
             Ok(Some(offset))
         }
     }
+}
+
+/// That it is only the end of the last line, which many programs write behind a text.
+fn last_line(text: &Source, offset: usize) -> Option<(String, Option<String>)> {
+    let only = text.text.ends_with('\n') && offset + 1 == text.text.len();
+    only.then(|| ("the text ends with a line feed, which is part of it".to_string(), None))
 }
 
 /// What is wrong in the terms of the schema; `None` if the text is not even JSON.

@@ -1,42 +1,60 @@
-//! From `--schema` and its companions to a grammar: what every sub-command begins with.
+//! From `--schema`, `--grammar` and their companions to a grammar: what every sub-command begins with.
 
-use crate::args::{self, SchemaArgs};
+use crate::args::{self, SchemaArgs, TextArgs};
 use crate::input;
 use crate::report::{Failure, Source};
+use constrain::error::quote;
 use constrain::grammar::{PropertyOrder, Whitespace};
-use constrain::schema::{self, Options};
+use constrain::schema::Options;
+use constrain::syntax::Syntax;
 use constrain::vocab::Token;
 use constrain::{Constraint, Grammar, Vocabulary};
 
 /// Spaces per level of `--whitespace pretty`.
 const INDENT: u8 = 2;
 
-/// A schema and how it is to be read.
-pub struct Schema {
-    /// The text.
+/// The form that the output must have, and how it is to be read.
+pub struct Form {
+    /// The text of a schema or a grammar.
     pub source: Source,
-    /// The flags.
+    /// The syntax of a grammar; none for a schema.
+    pub syntax: Option<Syntax>,
+    /// The flags for schemas, also of those in a grammar.
     pub options: Options,
 }
 
-impl Schema {
-    /// Reads the schema file; the text is not looked at yet.
+impl Form {
+    /// Reads what the flags name; the text is not looked at yet.
     pub fn read(args: &SchemaArgs) -> Result<Self, Failure> {
-        let path = args.schema.as_ref().ok_or_else(|| {
-            Failure::new("no schema is given").help("name one with --schema FILE, or see --help")
-        })?;
-        Ok(Self { source: input::read(path)?, options: options(args) })
+        let (source, syntax) = match &args.schema {
+            Some(path) => (input::read(path)?, None),
+            None => {
+                let (source, syntax) = text(&args.text)?;
+                (source, Some(syntax))
+            }
+        };
+        Ok(Self { source, syntax, options: options(args) })
     }
 
-    /// The grammar of the schema.
+    /// Whether it is a schema.
+    pub fn is_schema(&self) -> bool {
+        self.syntax.is_none()
+    }
+
+    /// Its grammar.
     ///
     /// # Errors
-    /// The schema cannot be enforced: the message points into its text.
+    /// The form cannot be enforced: the message points into its text.
     pub fn compile(&self) -> Result<Grammar, Failure> {
-        schema::compile(&self.source.text, &self.options).map_err(|error| self.failure(&error))
+        let text = &self.source.text;
+        let grammar = match self.syntax {
+            None => Grammar::from_schema(text, &self.options),
+            Some(syntax) => Grammar::from_text(text, syntax, &self.options),
+        };
+        grammar.map_err(|error| self.failure(&error))
     }
 
-    /// An error about this schema.
+    /// An error about this form.
     pub fn failure(&self, error: &constrain::Error) -> Failure {
         Failure::in_source(error, &self.source)
     }
@@ -44,6 +62,36 @@ impl Schema {
     /// Its grammar over a vocabulary.
     pub fn constraint(&self, grammar: &Grammar, over: &Vocabulary) -> Result<Constraint, Failure> {
         Constraint::new(grammar, over).map_err(|error| self.failure(&error))
+    }
+}
+
+/// A grammar, a regular expression or choices.
+fn text(args: &TextArgs) -> Result<(Source, Syntax), Failure> {
+    let named = |name: &str, text: String| Source { name: name.to_string(), text };
+    match args {
+        TextArgs { grammar: Some(path), syntax, .. } => {
+            let syntax = syntax.or_else(|| Syntax::from_path(path)).ok_or_else(|| {
+                let name = quote(&path.to_string_lossy());
+                Failure::new(format!("the name {name} does not say in which syntax it is"))
+                    .help("say it with --syntax gbnf, ebnf, w3c, lark, regex or choice")
+            })?;
+            let mut source = input::read(path)?;
+            // Editors end the last line; that end is no part of an expression.
+            if syntax == Syntax::Regex && source.text.ends_with('\n') {
+                source.text.pop();
+            }
+            Ok((source, syntax))
+        }
+        TextArgs { regex: Some(regex), .. } => Ok((named("--regex", regex.clone()), Syntax::Regex)),
+        TextArgs { choice, .. } if !choice.is_empty() => {
+            if let Some(odd) = choice.iter().find(|text| text.is_empty() || text.contains('\n')) {
+                let message = format!("{} is not one line of text", quote(odd));
+                return Err(Failure::new(message).help("write a grammar for such a choice"));
+            }
+            Ok((named("--choice", choice.join("\n")), Syntax::Choice))
+        }
+        _ => Err(Failure::new("there is no schema and no other constraint")
+            .help("name one with --schema FILE or --grammar FILE, or see --help")),
     }
 }
 

@@ -1,10 +1,10 @@
-//! `constrain [OPTIONS] [PROMPT]`: one document, generated under a schema.
+//! `constrain [OPTIONS] [PROMPT]`: one document, generated under a schema or a grammar.
 //!
 //! What can be refused is refused first: the schema, the prompt and the settings are checked before
 //! a model is fetched or loaded. What comes out is checked last, by [`crate::verify`].
 
 use crate::args::{GenerateArgs, SamplingArgs, Verbosity};
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::model::{self, Change};
 use crate::outline::is_reasoning;
@@ -28,9 +28,10 @@ const DEFAULT_PRESET: Preset = Preset::Chat;
 struct Job<'a> {
     args: &'a GenerateArgs,
     verbosity: &'a Verbosity,
-    schema: Schema,
+    form: Form,
     grammar: Grammar,
-    verifier: Verifier,
+    /// The second judge, for schemas.
+    verifier: Option<Verifier>,
     messages: Vec<constrain::model::Message>,
     settings: Settings,
     plan: Plan,
@@ -39,10 +40,10 @@ struct Job<'a> {
 
 /// Runs the program's main job.
 pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
-    let schema = Schema::read(&args.schema)?;
-    let grammar = schema.compile()?;
-    let verifier = Verifier::new(&schema.source)?;
-    let messages = prompt::messages(args, &schema)?;
+    let form = Form::read(&args.schema)?;
+    let grammar = form.compile()?;
+    let verifier = Verifier::of(&form)?;
+    let messages = prompt::messages(args, &form)?;
     let (settings, max_tokens) = settings(&args.sampling)?;
     let plan = args.strategy.plan()?;
     let draws = plan.draws() && !settings.is_greedy();
@@ -51,7 +52,7 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     }
     let change = Change { sequences: plan.sequences(), ..Change::default() };
     let job =
-        Job { args, verbosity, schema, grammar, verifier, messages, settings, plan, max_tokens };
+        Job { args, verbosity, form, grammar, verifier, messages, settings, plan, max_tokens };
     let weights = model::load(&args.model, verbosity)?;
     let second = job.plan.assistant();
     let second = second.map(|path| model::load_second(path, &args.model, verbosity)).transpose()?;
@@ -103,7 +104,7 @@ impl Job<'_> {
             return input::print(&format!("{}\n", prompt.text.trim_end_matches('\n')));
         }
         let vocabulary = model.vocabulary().clone();
-        let constraint = self.schema.constraint(&self.grammar, &vocabulary)?;
+        let constraint = self.form.constraint(&self.grammar, &vocabulary)?;
         let request = Request {
             settings: self.settings.clone(),
             max_tokens: self.budget(prompt.tokens.len(), model.context_len()),
@@ -125,7 +126,10 @@ impl Job<'_> {
                 (false, true) => {
                     receipts.push(self.receipt(&name, &constraint, &outcome, &text)?)
                 }
-                (false, false) => input::print(&format!("{}\n", text.trim_end()))?,
+                (false, false) if self.form.is_schema() => {
+                    input::print(&format!("{}\n", text.trim_end()))?;
+                }
+                (false, false) => input::print(&format!("{text}\n"))?,
             }
         }
         match &receipts[..] {
@@ -175,19 +179,20 @@ impl Job<'_> {
                 format!("the document is not complete after {} tokens", outcome.tokens.len());
             let help = match outcome.finish {
                 FinishReason::ContextFull => "enlarge the context with --ctx-size",
-                _ => "raise --max-tokens, or bound the lengths in the schema",
+                _ => "raise --max-tokens, or bound the lengths in the schema or grammar",
             };
             return Err(Failure::new(message).help(help));
         }
         let text = outcome.text();
-        let options = &self.schema.options;
+        let Some(verifier) = &self.verifier else { return Ok(text) };
+        let options = &self.form.options;
         let stripped =
             reasoning::strip(&text, |name| is_reasoning(name, options), options.whitespace);
-        match (self.verifier.verify(&text), &stripped) {
+        match (verifier.verify(&text), &stripped) {
             (Ok(_), _) => {}
             // The schema does not know the field that was added to it.
             (Err(_), Some(stripped)) if options.add_reasoning => {
-                self.verifier.verify(stripped)?;
+                verifier.verify(stripped)?;
             }
             (Err(failure), _) => return Err(failure),
         }
@@ -202,7 +207,7 @@ impl Job<'_> {
         text: &str,
     ) -> Result<String, Failure> {
         let receipt = Receipt {
-            schema: &self.schema,
+            form: &self.form,
             vocabulary: constraint.vocabulary(),
             settings: &self.settings,
             strategy: &self.plan.name,

@@ -1,4 +1,4 @@
-//! `constrain inspect`: what a schema compiles to.
+//! `constrain inspect`: what a schema or a grammar compiles to.
 //!
 //! One line per node of the grammar that the root reaches, numbered in the order in which they are
 //! met. For `{"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}`:
@@ -11,7 +11,7 @@
 //! ```
 
 use crate::args::InspectArgs;
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::report::Failure;
 use constrain::error::quote;
@@ -30,11 +30,11 @@ const EXPRESSION_CHARS: usize = 60;
 
 /// Runs the sub-command.
 pub fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
-    let schema = Schema::read(&args.schema)?;
-    let grammar = schema.compile()?;
+    let form = Form::read(&args.schema)?;
+    let grammar = form.compile()?;
     let vocabulary = args.tokenizer.as_ref().map(Vocabulary::from_file).transpose()?;
     let over = match &vocabulary {
-        Some(vocabulary) => Some(over_vocabulary(&schema, &grammar, vocabulary)?),
+        Some(vocabulary) => Some(over_vocabulary(&form, &grammar, vocabulary)?),
         None => None,
     };
     let listing = Listing::new(&grammar);
@@ -64,11 +64,11 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
 
 /// What can be said about the first step over a vocabulary.
 fn over_vocabulary(
-    schema: &Schema,
+    form: &Form,
     grammar: &Grammar,
     vocabulary: &Vocabulary,
 ) -> Result<Value, Failure> {
-    let mut matcher = schema.constraint(grammar, vocabulary)?.matcher();
+    let mut matcher = form.constraint(grammar, vocabulary)?.matcher();
     let allowed = matcher.mask()?.count();
     Ok(json!({
         "tokens": vocabulary.len(),

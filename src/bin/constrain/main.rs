@@ -43,8 +43,8 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<ExitCode, Failure> {
-    if cli.command.is_some() && cli.generate.schema.schema.is_some() {
-        return Err(Failure::new("--schema stands before the sub-command").help(
+    if cli.command.is_some() && cli.generate.schema.is_given() {
+        return Err(Failure::new("the constraint stands before the sub-command").help(
             "write it behind, as in `constrain check --schema FILE`; \
              a prompt that is named like a sub-command comes after `--`",
         ));

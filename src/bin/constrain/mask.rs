@@ -1,7 +1,7 @@
 //! `constrain mask`: the tokens of a vocabulary that may come after a text.
 
 use crate::args::MaskArgs;
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::report::{Failure, Source, excerpt};
 use constrain::vocab::Token;
@@ -12,17 +12,19 @@ use std::process::ExitCode;
 
 /// Runs the sub-command.
 pub fn run(args: &MaskArgs) -> Result<ExitCode, Failure> {
-    let schema = Schema::read(&args.schema)?;
-    let grammar = schema.compile()?;
+    let form = Form::read(&args.schema)?;
+    let grammar = form.compile()?;
     let vocabulary = Vocabulary::from_file(&args.tokenizer)?;
-    let mut matcher = schema.constraint(&grammar, &vocabulary)?.matcher();
+    let mut matcher = form.constraint(&grammar, &vocabulary)?.matcher();
     if let Err(error) = matcher.accept_bytes(args.after.as_bytes()) {
         if *error.kind() != Kind::Rejected {
             return Err(error.into());
         }
         let after = Source { name: "--after".to_string(), text: args.after.clone() };
         let place = excerpt(&after, error.place());
-        input::say(&format!("constrain: no document of the schema begins like this\n{place}"));
+        input::say(&format!(
+            "constrain: no text that satisfies the constraint begins like this\n{place}"
+        ));
         return Ok(ExitCode::from(1));
     }
     let can_stop = matcher.can_stop();

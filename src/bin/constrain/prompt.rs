@@ -3,11 +3,12 @@
 //! The form comes first and the prompt behind it: small models answer what they read last.
 
 use crate::args::{GenerateArgs, SchemaInPrompt};
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::outline::outline;
 use crate::report::Failure;
 use constrain::model::{Message, Role};
+use constrain::syntax::Syntax;
 use serde_json::Value;
 use std::path::Path;
 
@@ -15,8 +16,8 @@ use std::path::Path;
 const ABOUT_DOCUMENT: &str = "Extract the data from this document.";
 
 /// The conversation of one request.
-pub fn messages(args: &GenerateArgs, schema: &Schema) -> Result<Vec<Message>, Failure> {
-    let mut parts: Vec<String> = wanted(args, schema)?.into_iter().collect();
+pub fn messages(args: &GenerateArgs, form: &Form) -> Result<Vec<Message>, Failure> {
+    let mut parts: Vec<String> = wanted(args, form)?.into_iter().collect();
     let (prompt, document) = inputs(args)?;
     match (&prompt, &document) {
         (None, None) => {
@@ -57,15 +58,29 @@ fn inputs(args: &GenerateArgs) -> Result<(Option<String>, Option<String>), Failu
     Ok((prompt, document.map(|document| document.text)))
 }
 
-fn wanted(args: &GenerateArgs, schema: &Schema) -> Result<Option<String>, Failure> {
-    let value: Value = match args.schema_in_prompt {
-        SchemaInPrompt::Off => return Ok(None),
-        // The text was compiled as a schema before, so it is JSON.
-        _ => serde_json::from_str(&schema.source.text)
-            .map_err(|error| Failure::new(format!("the schema is not JSON: {error}")))?,
-    };
-    Ok(Some(match args.schema_in_prompt {
-        SchemaInPrompt::Json => format!("Answer with JSON that satisfies this schema:\n{value}"),
-        _ => format!("Answer with JSON of this form:\n{}", outline(&value, &schema.options)),
-    }))
+/// What the model is told about the form. Of a grammar that is the text itself, on demand: an
+/// outline of one says little, and small models imitate its characters.
+fn wanted(args: &GenerateArgs, form: &Form) -> Result<Option<String>, Failure> {
+    let text = &form.source.text;
+    let told = args.schema_in_prompt;
+    Ok(match (told, form.syntax) {
+        (SchemaInPrompt::Off, _) => None,
+        (_, Some(Syntax::Choice)) => Some(format!("Answer with one of these lines:\n{text}")),
+        (SchemaInPrompt::Compact, Some(_)) => None,
+        (_, Some(Syntax::Regex)) => {
+            Some(format!("Answer with a text that matches this regular expression:\n{text}"))
+        }
+        (_, Some(_)) => Some(format!("Answer with a text of this grammar:\n{text}")),
+        (told, None) => {
+            // The text was compiled as a schema before, so it is JSON.
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| Failure::new(format!("the schema is not JSON: {error}")))?;
+            Some(match told {
+                SchemaInPrompt::Json => {
+                    format!("Answer with JSON that satisfies this schema:\n{value}")
+                }
+                _ => format!("Answer with JSON of this form:\n{}", outline(&value, &form.options)),
+            })
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! `--json`: the result with its statistics, and the receipt of what was enforced.
 
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::report::Failure;
 use constrain::Vocabulary;
 use constrain::decode::Outcome;
@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 
 /// What the receipt of one generated document is made from.
 pub struct Receipt<'a> {
-    /// The schema and how it was read.
-    pub schema: &'a Schema,
+    /// The schema or grammar and how it was read.
+    pub form: &'a Form,
     /// The vocabulary of the model.
     pub vocabulary: &'a Vocabulary,
     /// How tokens were drawn.
@@ -29,8 +29,8 @@ pub struct Receipt<'a> {
 
 #[derive(serde::Serialize)]
 struct Wire<'a> {
-    /// The document as it was generated: numbers keep all their digits.
-    result: &'a RawValue,
+    /// The document as it was generated: numbers keep all their digits. Text is a string.
+    result: Box<RawValue>,
     finish_reason: &'a str,
     model: &'a str,
     seed: u64,
@@ -46,7 +46,10 @@ impl Receipt<'_> {
     pub fn json(&self, text: &str) -> Result<String, Failure> {
         let bug = |error: serde_json::Error| Failure::new(format!("the result: {error}"));
         let wire = Wire {
-            result: serde_json::from_str(text.trim()).map_err(bug)?,
+            result: match self.form.is_schema() {
+                true => serde_json::from_str(text.trim()).map_err(bug)?,
+                false => serde_json::value::to_raw_value(text).map_err(bug)?,
+            },
             finish_reason: self.outcome.finish.name(),
             model: self.model,
             seed: self.settings.seed,
@@ -94,15 +97,23 @@ impl Receipt<'_> {
     }
 
     fn receipt_json(&self) -> Result<Value, Failure> {
-        let Schema { source, options } = self.schema;
+        let Form { source, options, syntax } = self.form;
+        let hash = hex(&Sha256::digest(source.text.as_bytes()));
+        if let Some(syntax) = syntax {
+            return Ok(json!({
+                "grammar_sha256": hash,
+                "syntax": syntax.name(),
+                "vocabulary": hex(&self.vocabulary.hash()),
+            }));
+        }
         let report =
-            schema::report(&source.text, options).map_err(|error| self.schema.failure(&error))?;
+            schema::report(&source.text, options).map_err(|error| self.form.failure(&error))?;
         let with = |wanted: &Status| -> Vec<&str> {
             let entries = report.entries.iter().filter(|entry| entry.status == *wanted);
             entries.map(|entry| entry.pointer.as_str()).collect()
         };
         Ok(json!({
-            "schema_sha256": hex(&Sha256::digest(source.text.as_bytes())),
+            "schema_sha256": hash,
             "vocabulary": hex(&self.vocabulary.hash()),
             "draft": format!("{:?}", report.draft),
             "enforced": with(&Status::Enforced),
@@ -114,7 +125,7 @@ impl Receipt<'_> {
 
     /// What the schema would allow and these flags do not generate.
     fn narrowings(&self) -> Vec<&'static str> {
-        let options = &self.schema.options;
+        let options = &self.form.options;
         let order =
             (options.property_order == PropertyOrder::Declared).then_some("keys in declared order");
         let space = match options.whitespace {

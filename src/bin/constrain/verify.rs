@@ -4,6 +4,7 @@
 //! text is parsed by `serde_json` and validated by the crate `jsonschema`, formats included. A
 //! document that fails is a bug of this program, is not printed, and exits with status 2.
 
+use crate::compile::Form;
 use crate::report::{Failure, Source};
 use constrain::error::quote;
 use jsonschema::Validator;
@@ -40,6 +41,14 @@ impl Verifier {
             ))
             .help("correct the schema there; without its second judge, nothing is generated")
         })
+    }
+
+    /// The judge of a form; a grammar has none but the engine.
+    ///
+    /// # Errors
+    /// As [`Verifier::new`].
+    pub fn of(form: &Form) -> Result<Option<Self>, Failure> {
+        form.is_schema().then(|| Self::new(&form.source)).transpose()
     }
 
     /// The first thing that is wrong with a document, if any.

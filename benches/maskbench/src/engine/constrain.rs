@@ -2,8 +2,9 @@
 use super::{Compiled, Engine, Sequence, Source};
 use crate::PropertyOrder;
 use crate::tokens::Tokens;
-use anyhow::{Result, bail};
-use constrain::{Constraint, Matcher, Vocabulary, grammar, schema};
+use anyhow::Result;
+use constrain::syntax::Syntax;
+use constrain::{Constraint, Grammar, Matcher, Vocabulary, grammar, schema};
 
 /// The library with a vocabulary.
 pub struct Ours {
@@ -22,16 +23,16 @@ impl Ours {
 
 impl Engine for Ours {
     fn compile(&self, source: Source<'_>, order: PropertyOrder) -> Result<Box<dyn Compiled + '_>> {
+        let property_order = match order {
+            PropertyOrder::Declared => grammar::PropertyOrder::Declared,
+            PropertyOrder::Any => grammar::PropertyOrder::Any,
+        };
+        let options = schema::Options { property_order, ..schema::Options::default() };
         let grammar = match source {
-            Source::Schema(text) => {
-                let property_order = match order {
-                    PropertyOrder::Declared => grammar::PropertyOrder::Declared,
-                    PropertyOrder::Any => grammar::PropertyOrder::Any,
-                };
-                let options = schema::Options { property_order, ..schema::Options::default() };
-                schema::compile(text, &options)?
+            Source::Schema(text) => Grammar::from_schema(text, &options)?,
+            Source::Grammar(text, syntax) => {
+                Grammar::from_text(text, syntax.parse::<Syntax>()?, &options)?
             }
-            Source::Grammar(_, syntax) => bail!("grammars in {syntax} are not supported"),
         };
         Ok(Box::new(Ready(Constraint::new(&grammar, &self.vocabulary)?)))
     }

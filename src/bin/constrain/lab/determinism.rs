@@ -7,7 +7,7 @@
 
 use super::CompareArgs;
 use crate::args::{FlashAttention, Verbosity};
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::model::{self, Change, Loaded};
 use crate::report::Failure;
@@ -42,8 +42,8 @@ fn ways() -> [Way; 6] {
 
 /// Runs `constrain lab determinism`.
 pub fn run(args: &CompareArgs, verbosity: &Verbosity) -> Result<(), Failure> {
-    let schema = args.schema.schema.is_some().then(|| Schema::read(&args.schema)).transpose()?;
-    let grammar = schema.as_ref().map(Schema::compile).transpose()?;
+    let schema = args.schema.is_given().then(|| Form::read(&args.schema)).transpose()?;
+    let grammar = schema.as_ref().map(Form::compile).transpose()?;
     let settings = super::settings(&args.filters, 0.0)?;
     let weights = model::load(&args.model, verbosity)?;
     let mut request = {

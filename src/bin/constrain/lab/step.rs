@@ -3,7 +3,7 @@
 use super::StepArgs;
 use super::table::{self, Named};
 use crate::args::Verbosity;
-use crate::compile::Schema;
+use crate::compile::Form;
 use crate::input;
 use crate::mask::token_text;
 use crate::model::{self, Change};
@@ -21,8 +21,8 @@ const CHUNK: usize = 64;
 /// Runs `constrain lab step`.
 pub fn run(args: &StepArgs, verbosity: &Verbosity) -> Result<(), Failure> {
     let settings = super::settings(&args.filters, 1.0)?;
-    let schema = args.schema.schema.is_some().then(|| Schema::read(&args.schema)).transpose()?;
-    let grammar = schema.as_ref().map(Schema::compile).transpose()?;
+    let schema = args.schema.is_given().then(|| Form::read(&args.schema)).transpose()?;
+    let grammar = schema.as_ref().map(Form::compile).transpose()?;
     let weights = model::load(&args.model, verbosity)?;
     let mut model = weights.model(Change::default())?;
     let mut tokens = model.chat(&[Message::new(Role::User, &args.prompt)])?.tokens;

@@ -5,7 +5,7 @@
 
 use super::TwelveArgs;
 use super::table::{self, Named};
-use crate::compile::{Schema, byte_vocabulary};
+use crate::compile::{Form, byte_vocabulary};
 use crate::input;
 use crate::report::Failure;
 use constrain::matcher::Mask;
@@ -80,10 +80,10 @@ fn allowed(args: &TwelveArgs) -> Result<Option<Vec<TokenId>>, Failure> {
         ids.dedup();
         return Ok(Some(ids));
     }
-    if args.schema.schema.is_none() {
+    if !args.schema.is_given() {
         return Ok(None);
     }
-    let schema = Schema::read(&args.schema)?;
+    let schema = Form::read(&args.schema)?;
     // Over single bytes a mask is exact for any text: a token is allowed if its bytes are.
     let matcher = schema.constraint(&schema.compile()?, &byte_vocabulary()?)?.matcher();
     let after = |text: &str| -> Result<Matcher, constrain::Error> {
