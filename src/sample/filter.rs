@@ -1,72 +1,97 @@
 //! Top-k, top-p, min-p and the draw, over candidates that may not be all there are.
 //!
 //! # Method
-//! [`collect`] gathers the tokens within some reach of the best one and bounds what the others can
-//! weigh ([`Bound`]). The total weight then lies between the sum of the candidates and that sum
-//! plus the bound. A filter is decided when it cuts at the same candidate for both ends, and then
-//! the others are out and the bound is zero; a draw is decided when it falls on the same candidate
-//! for both. Otherwise the caller tries a wider reach, at the widest of which the others weigh
-//! nothing. So the answer is always the one that all tokens together would give.
+//! [`collect`] gathers the tokens within some reach of the best one and bounds what the others
+//! weigh ([`Bound`]). The total weight then lies in an interval. A filter is decided when it cuts at
+//! the same candidate for both ends, and then the others are out and the bound is zero; a draw is
+//! decided when it falls on the same candidate for both. Otherwise the caller tries the next
+//! [`Reach`], at the last of which the others weigh nothing. So the answer is always the one that all
+//! tokens together would give.
 //!
-//! By hand, top-p 0.9: candidates weigh 60, 35, 5, the others at most 2. The total is 100 to 102,
-//! the target 90 to 91.8, the sums 60, 95: both targets are crossed at the second candidate.
+//! By hand, top-p 0.9: candidates weigh 60, 35, 5, the others 1 to 2. The total is 101 to 102,
+//! the target 90.9 to 91.8, the sums 60, 95: both targets are crossed at the second candidate.
 
 use crate::sample::Settings;
 use crate::sample::gather::{Peak, Row};
+use crate::sample::rest::{Precision, Scale};
 use crate::sample::weight::{self, Candidate, NOTHING, ONE, crossing};
 use crate::vocab::TokenId;
 
-/// How far below the best logit, in units of the temperature, candidates are collected; and a
-/// second line below which a token counts for less in the bound.
+/// How far below the best logit, in units of the temperature, candidates are collected, and how
+/// well the weight of the others is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reach {
-    collect: f64,
-    bound: f64,
+    units: f64,
+    rest: Precision,
 }
 
 /// Everything that has weight.
-pub(crate) const EVERYTHING: Reach = Reach { collect: NOTHING, bound: NOTHING };
+pub(crate) const EVERYTHING: Reach = Reach { units: NOTHING, rest: Precision::Fine };
 
 /// What is tried in turn.
-pub(crate) const REACHES: [Reach; 3] =
-    [Reach { collect: 10.0, bound: 18.0 }, Reach { collect: 17.0, bound: 23.0 }, EVERYTHING];
+pub(crate) const REACHES: [Reach; 3] = [
+    Reach { units: 10.0, rest: Precision::Coarse },
+    Reach { units: 10.0, rest: Precision::Fine },
+    EVERYTHING,
+];
 
-/// What the tokens that were not collected weigh at most.
+/// With more candidates than these in reach, the row is so flat that all of it will be needed.
+const FLAT: usize = 2_048;
+
+/// What the tokens that were not collected weigh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bound {
-    /// All together.
-    pub total: u64,
-    /// Each.
+    /// All together at least.
+    pub least: u64,
+    /// All together at most.
+    pub most: u64,
+    /// Each at most.
     pub each: u64,
 }
 
 impl Bound {
-    const ZERO: Bound = Bound { total: 0, each: 0 };
+    pub const ZERO: Bound = Bound { least: 0, most: 0, each: 0 };
 }
 
-/// Fills `candidates`, with weights, with the tokens within reach of the peak.
+/// Fills `candidates`, with weights, with the tokens within reach of the peak; `None` if that is of
+/// no use.
 pub(crate) fn collect(
     row: &Row<'_>,
     peak: &Peak,
     (settings, reach): (&Settings, Reach),
     blocks: &[f32],
     candidates: &mut Vec<Candidate>,
-) -> Bound {
+) -> Option<Bound> {
+    let everything = reach.units >= NOTHING;
+    // With a floor and nothing else, what lies deeper is out.
+    let floor = settings.min_p > 1e-6 && settings.top_p >= 1.0 && settings.top_k == 0;
+    let units = match floor {
+        true => reach.units.min(0.001 - settings.min_p.ln()),
+        false => reach.units,
+    };
     candidates.clear();
     // Rounded down, so that all tokens below the threshold are below the exact one too.
-    let threshold = |units: f64| {
-        let exact = f64::from(peak.logit) - units * settings.temperature;
-        (exact as f32).next_down()
-    };
-    let thresholds = (threshold(reach.bound), threshold(reach.collect));
-    let rest = row.collect(thresholds, blocks, candidates);
-    weight::weigh(candidates, peak.logit, settings.temperature);
-    let (near, far) = (weight_at(reach.collect), weight_at(reach.bound));
-    let total = rest.near as u64 * near + rest.far as u64 * far;
-    match total {
-        0 => Bound::ZERO,
-        total => Bound { total, each: near },
+    let exact = f64::from(peak.logit) - units * settings.temperature;
+    row.collect((exact as f32).next_down(), blocks, candidates);
+    let cut_by_k = settings.top_k > 0 && settings.top_k <= candidates.len();
+    if candidates.len() > FLAT && !everything && !floor && !cut_by_k {
+        return None;
     }
+    weight::weigh(candidates, peak.logit, settings.temperature);
+    let each = weight_at(units);
+    if each == 0 {
+        return Some(Bound::ZERO);
+    }
+    if cut_by_k || (settings.top_p >= 1.0 && settings.min_p > 0.0) {
+        // What follows asks only how much each of them weighs.
+        return Some(Bound { least: 0, most: 0, each });
+    }
+    let scale = Scale::new(peak.logit, settings.temperature, NOTHING);
+    let ((low, high), tokens) = row.rest((scale, reach.rest), candidates);
+    // Weights are rounded down, each by less than one; a token that weighs nothing counts a little.
+    let (one, tokens) = (ONE as f64, tokens as f64);
+    let least = (low * one - 4.0 * tokens).max(0.0) as u64;
+    Some(Bound { least, most: (high * one + tokens) as u64, each })
 }
 
 /// An upper bound for the weight of a token `units` below the best.
@@ -89,11 +114,20 @@ pub(crate) fn narrow(
         weight::select(candidates, k);
         candidates.truncate(k);
         rest = Bound::ZERO;
+    } else if k > 0 {
+        // Some of the others may stay.
+        let more = (k - candidates.len()) as u128 * u128::from(rest.each);
+        rest = Bound { least: 0, most: u128::from(rest.most).min(more) as u64, ..rest };
     }
     if settings.top_p < 1.0 {
         let sum = weight::total(candidates);
-        let cut = crossing(candidates, share(settings.top_p, sum))?;
-        if cut.sum < share(settings.top_p, sum + rest.total) {
+        let (low, high) =
+            (share(settings.top_p, sum + rest.least), share(settings.top_p, sum + rest.most));
+        if sum < high {
+            return None;
+        }
+        let cut = crossing(candidates, low)?;
+        if cut.sum < high {
             return None;
         }
         candidates.truncate(cut.index + 1);
@@ -114,8 +148,12 @@ pub(crate) fn narrow(
 pub(crate) fn pick(candidates: &mut [Candidate], rest: Bound, draw: u64) -> Option<TokenId> {
     let place = |total: u64| ((u128::from(draw) * u128::from(total)) >> 53) as u64 + 1;
     let sum = weight::total(candidates);
-    let found = crossing(candidates, place(sum))?;
-    let decided = found.sum >= place(sum + rest.total);
+    let (low, high) = (place(sum + rest.least), place(sum + rest.most));
+    if sum < high {
+        return None;
+    }
+    let found = crossing(candidates, low)?;
+    let decided = found.sum >= high;
     candidates.get(found.index).filter(|_| decided).map(Candidate::token)
 }
 
@@ -152,7 +190,8 @@ mod tests {
         // but not if it weighs 2 %.
         for (rest, kept) in [(sum / 100, Some(2)), (sum / 50, None)] {
             let mut candidates = candidates.clone();
-            let narrowed = narrow(&settings, &mut candidates, Bound { total: rest, each: 1 });
+            let bound = Bound { least: 0, most: rest, each: 1 };
+            let narrowed = narrow(&settings, &mut candidates, bound);
             assert_eq!(narrowed.map(|_| candidates.len()), kept);
         }
     }

@@ -1,10 +1,11 @@
 //! Reading a row of logits through a mask: the largest allowed logit, and the candidates near it.
 //!
 //! A sparse mask is a list of ids, and only those logits are read. A dense one is read in blocks of
-//! 32 tokens, one word of the mask each. The first pass ([`Row::peak`]) keeps the largest logit of
-//! every block; the second ([`Row::collect`]) visits only blocks that reach a threshold, a few
-//! dozen of 4,096 as a rule, and returns what the others can weigh at most. Nothing is copied, and
-//! minus infinity is never written anywhere: what the mask forbids is not read.
+//! 64 tokens, two words of the mask each. The first pass ([`Row::peak`]) takes the largest logit of
+//! every block, allowed or not: a bound, which is made exact only in the few blocks whose bound
+//! exceeds what was found before. The second ([`Row::collect`]) visits only blocks that reach a
+//! threshold, a few dozen of 2,048 as a rule. Nothing is copied, and minus infinity is never written
+//! anywhere.
 //!
 //! # Cost
 //! One comparison per logit in the first pass, in vector lanes; the second pass costs one
@@ -12,11 +13,15 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::matcher::Mask;
+use crate::sample::rest::{Precision, Scale};
 use crate::sample::weight::Candidate;
 use crate::vocab::TokenId;
 
-/// Tokens in a block: the bits of a word of a mask.
-const BLOCK: usize = 32;
+/// Tokens in a block.
+const BLOCK: usize = 64;
+
+/// Bits of a word of a mask.
+const WORD: usize = 32;
 
 /// A row of logits behind a mask, at a position of the output (for messages).
 #[derive(Clone, Copy)]
@@ -33,17 +38,6 @@ pub(crate) struct Peak {
     pub logit: f32,
     /// Its id, the lowest if several share the logit.
     pub token: TokenId,
-    /// Number of allowed tokens.
-    pub allowed: usize,
-}
-
-/// How many allowed tokens were not collected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Rest {
-    /// Possibly above the lower of the two thresholds.
-    pub near: usize,
-    /// Certainly below it.
-    pub far: usize,
 }
 
 impl<'a> Row<'a> {
@@ -54,7 +48,7 @@ impl<'a> Row<'a> {
         let row = Self { logits, mask, position };
         let fits = match mask {
             None => true,
-            Some(Mask::Dense(words)) => words.len() == logits.len().div_ceil(BLOCK),
+            Some(Mask::Dense(words)) => words.len() == logits.len().div_ceil(WORD),
             Some(Mask::Sparse(ids)) => ids.last().is_none_or(|&id| (id as usize) < logits.len()),
         };
         match fits && logits.len() <= WIDEST {
@@ -73,74 +67,78 @@ impl<'a> Row<'a> {
                 let mut set = words.iter().enumerate().filter(|(_, word)| **word != 0);
                 let (at, word) = set.next()?;
                 let single = word.is_power_of_two() && set.next().is_none();
-                single.then(|| (at * BLOCK) as TokenId + word.trailing_zeros())
+                single.then(|| (at * WORD) as TokenId + word.trailing_zeros())
             }
             _ => None,
         }
     }
 
-    /// Finds the best allowed token; `blocks` receives the largest logit of each block (nothing
+    /// Finds the best allowed token; `blocks` receives a bound for the logits of each block (nothing
     /// for a sparse mask).
     pub fn peak(&self, blocks: &mut Vec<f32>) -> Result<Peak> {
         blocks.clear();
-        let (logit, allowed) = match self.mask {
+        let logit = match self.mask {
             Some(Mask::Sparse(ids)) => {
                 let nan = ids.iter().find(|&&id| self.logit(id).is_nan());
                 if let Some(&id) = nan {
                     return Err(self.unusable(id));
                 }
                 let logits = ids.iter().map(|&id| self.logit(id));
-                (logits.fold(f32::NEG_INFINITY, f32::max), ids.len())
+                logits.fold(f32::NEG_INFINITY, f32::max)
             }
             _ => self.block_peaks(blocks)?,
         };
-        if allowed == 0 {
-            let message = format!("no token is allowed at position {}", self.position);
-            return Err(Error::new(Kind::DeadEnd, message));
-        }
         if logit == f32::NEG_INFINITY {
-            return Err(self.error("every allowed token has the logit minus infinity".to_owned()));
+            return Err(match self.tokens().next() {
+                Some(_) => self.error("every allowed token has the logit minus infinity".into()),
+                None => {
+                    let message = format!("no token is allowed at position {}", self.position);
+                    Error::new(Kind::DeadEnd, message)
+                }
+            });
         }
         let token = self.first_with(logit, blocks);
         if logit == f32::INFINITY {
             return Err(self.unusable(token));
         }
-        Ok(Peak { logit, token, allowed })
+        Ok(Peak { logit, token })
     }
 
-    /// Appends the allowed tokens with a logit of at least `high` to `candidates`, and counts the
-    /// others around `low`. `blocks` is what [`Row::peak`] left there.
-    pub fn collect(
-        &self,
-        (low, high): (f32, f32),
-        blocks: &[f32],
-        candidates: &mut Vec<Candidate>,
-    ) -> Rest {
-        let mut rest = Rest::default();
+    /// Appends the allowed tokens with a logit of at least `high` to `candidates`. `blocks` is what
+    /// [`Row::peak`] left there.
+    pub fn collect(&self, high: f32, blocks: &[f32], candidates: &mut Vec<Candidate>) {
         let mut visit = |id: TokenId| {
             let logit = self.logit(id);
-            match logit >= high {
-                true => candidates.push(Candidate::new(id, logit)),
-                false if logit >= low => rest.near += 1,
-                false => rest.far += 1,
+            if logit >= high {
+                candidates.push(Candidate::new(id, logit));
             }
         };
         if let Some(Mask::Sparse(ids)) = self.mask {
-            ids.iter().for_each(|&id| visit(id));
-            return rest;
+            return ids.iter().for_each(|&id| visit(id));
         }
-        let (mut near, mut far) = (0, 0);
-        for (at, &peak) in blocks.iter().enumerate() {
-            let word = self.word(at);
-            if peak >= high {
-                bits(word).for_each(|bit| visit((at * BLOCK) as TokenId + bit));
-            } else if peak >= low {
-                near += word.count_ones() as usize;
-            } else {
-                far += word.count_ones() as usize;
+        for (at, _) in blocks.iter().enumerate().filter(|(_, bound)| **bound >= high) {
+            bits(self.word(at)).for_each(|bit| visit((at * BLOCK) as TokenId + bit));
+        }
+    }
+
+    /// An interval that holds the sum of the exponentials of the allowed logits that were not
+    /// collected, and the number of allowed tokens at most.
+    pub fn rest(
+        &self,
+        (scale, precision): (Scale, Precision),
+        candidates: &[Candidate],
+    ) -> ((f64, f64), usize) {
+        let collected = candidates.iter().map(Candidate::logit);
+        let (row, mask, gathered);
+        match self.mask {
+            None => (row, mask) = (self.logits, None),
+            Some(Mask::Dense(words)) => (row, mask) = (self.logits, Some(words)),
+            Some(Mask::Sparse(ids)) => {
+                gathered = ids.iter().map(|&id| self.logit(id)).collect::<Vec<f32>>();
+                (row, mask) = (gathered.as_slice(), None);
             }
         }
-        Rest { near: rest.near + near, far: rest.far + far }
+        (scale.sum(precision, (row, mask), collected), row.len())
     }
 
     /// The allowed tokens, ascending.
@@ -172,57 +170,66 @@ impl<'a> Row<'a> {
             .help("the model file or its computation is damaged; try it without GPU layers")
     }
 
-    /// The word of the mask for a block, without bits beyond the row.
-    fn word(&self, at: usize) -> u32 {
-        let word = match self.mask {
-            Some(Mask::Dense(words)) => words.get(at).copied().unwrap_or(0),
-            _ => !0,
+    /// The words of the mask for a block, without bits beyond the row.
+    fn word(&self, at: usize) -> u64 {
+        let half = |at: usize| match self.mask {
+            Some(Mask::Dense(words)) => words.get(at).copied().map_or(0, u64::from),
+            _ => u64::from(u32::MAX),
         };
+        let word = half(at * 2) | half(at * 2 + 1) << WORD;
         match self.logits.len().saturating_sub(at * BLOCK) {
             tail if tail < BLOCK => word & ((1 << tail) - 1),
             _ => word,
         }
     }
 
-    /// The largest logit of each block, of all of them, and the number of allowed tokens.
-    fn block_peaks(&self, blocks: &mut Vec<f32>) -> Result<(f32, usize)> {
+    /// A bound for each block, and the largest allowed logit.
+    fn block_peaks(&self, blocks: &mut Vec<f32>) -> Result<f32> {
         let (full, tail) = self.logits.as_chunks::<BLOCK>();
-        let mut padded = [f32::NEG_INFINITY; BLOCK];
-        padded[..tail.len()].copy_from_slice(tail);
-        let (mut best, mut allowed) = (f32::NEG_INFINITY, 0);
-        for (at, block) in full.iter().chain((!tail.is_empty()).then_some(&padded)).enumerate() {
-            let word = self.word(at);
-            let peak = match word {
-                0 => Some(f32::NEG_INFINITY),
-                word => block_peak(block, word),
-            };
-            let Some(peak) = peak else {
-                let id = bits(word).map(|bit| (at * BLOCK) as TokenId + bit);
-                let nan = id.into_iter().find(|&id| self.logit(id).is_nan());
-                return Err(self.unusable(nan.unwrap_or_default()));
-            };
-            blocks.push(peak);
-            best = best.max(peak);
-            allowed += word.count_ones() as usize;
+        blocks.extend(full.iter().map(block_bound));
+        blocks.extend((!tail.is_empty()).then(|| block_bound(&pad(tail))));
+        let mut best = f32::NEG_INFINITY;
+        for (at, bound) in blocks.iter_mut().enumerate() {
+            if *bound <= best {
+                continue;
+            }
+            let ids = || bits(self.word(at)).map(|bit| (at * BLOCK) as TokenId + bit);
+            // NaN makes the bound infinite, so that it is found here if it is allowed.
+            if let Some(nan) = ids().find(|&id| self.logit(id).is_nan()) {
+                return Err(self.unusable(nan));
+            }
+            *bound = ids().map(|id| self.logit(id)).fold(f32::NEG_INFINITY, f32::max);
+            best = best.max(*bound);
         }
-        Ok((best, allowed))
+        Ok(best)
     }
 
     /// The lowest allowed id with this logit, which exists.
     fn first_with(&self, logit: f32, blocks: &[f32]) -> TokenId {
-        let ids = match self.mask {
-            Some(Mask::Sparse(ids)) => ids.iter().copied().find(|&id| self.logit(id) == logit),
-            _ => blocks.iter().position(|&peak| peak == logit).and_then(|at| {
-                let ids = bits(self.word(at)).map(|bit| (at * BLOCK) as TokenId + bit);
-                ids.into_iter().find(|&id| self.logit(id) == logit)
-            }),
+        let is_it = |id: &TokenId| self.logit(*id) == logit;
+        let found = match self.mask {
+            Some(Mask::Sparse(ids)) => ids.iter().copied().find(is_it),
+            _ => {
+                let near = blocks.iter().enumerate().filter(|(_, bound)| **bound >= logit);
+                let ids = near.flat_map(|(at, _)| {
+                    bits(self.word(at)).map(move |bit| (at * BLOCK) as TokenId + bit)
+                });
+                ids.into_iter().find(is_it)
+            }
         };
-        ids.unwrap_or_default()
+        found.unwrap_or_default()
     }
 }
 
+/// The last logits of a row as a block.
+fn pad(tail: &[f32]) -> [f32; BLOCK] {
+    let mut padded = [f32::NEG_INFINITY; BLOCK];
+    padded[..tail.len()].copy_from_slice(tail);
+    padded
+}
+
 /// The positions of the set bits, ascending.
-fn bits(mut word: u32) -> impl Iterator<Item = u32> {
+fn bits(mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let bit = word.trailing_zeros();
         let more = word != 0;
@@ -231,20 +238,19 @@ fn bits(mut word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The largest selected logit, `None` if one of them is not a number. Written in lanes, without
+/// The largest logit of a block, infinite if one of them is not a number. Written in lanes, without
 /// branches, so that the compiler makes vector instructions of it.
-fn block_peak(block: &[f32; BLOCK], word: u32) -> Option<f32> {
+fn block_bound(block: &[f32; BLOCK]) -> f32 {
     const LANES: usize = 8;
     let mut best = [f32::NEG_INFINITY; LANES];
-    let mut nan = [false; LANES];
-    for (i, lanes) in block.as_chunks::<LANES>().0.iter().enumerate() {
-        let selected = word >> (i * LANES);
+    let mut nan = [0_u32; LANES];
+    for lanes in block.as_chunks::<LANES>().0 {
         for j in 0..LANES {
-            let value = if selected & 1 << j != 0 { lanes[j] } else { f32::NEG_INFINITY };
-            nan[j] |= value.is_nan();
-            best[j] = if value > best[j] { value } else { best[j] };
+            nan[j] |= if lanes[j].is_nan() { u32::MAX } else { 0 };
+            best[j] = if lanes[j] > best[j] { lanes[j] } else { best[j] };
         }
     }
-    let peak = best.into_iter().fold(f32::NEG_INFINITY, f32::max);
-    (!nan.contains(&true)).then_some(peak)
+    let halves = [0, 1, 2, 3].map(|j| if best[j] > best[j + 4] { best[j] } else { best[j + 4] });
+    let bound = halves.into_iter().fold(f32::NEG_INFINITY, |a, b| if a > b { a } else { b });
+    if nan.iter().fold(0, |all, lane| all | lane) == 0 { bound } else { f32::INFINITY }
 }

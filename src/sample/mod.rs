@@ -24,17 +24,19 @@
 //! * Logits that are not numbers, infinite, or all minus infinity are errors that name the position.
 //!
 //! # Cost
-//! A sparse mask costs what its tokens cost. A dense one costs one pass of comparisons over the
-//! row; exponentials are taken only of tokens near the best one, first within 10 units of the
-//! scaled logits, and of more only if the rest could still change the outcome: the weight of the
-//! rest is bounded from above, and filter and draw are decided when both ends of the interval
-//! agree. The vocabulary is never sorted. `benches/sample` measures it.
+//! A sparse mask costs what its tokens cost. A dense one costs a pass of comparisons over the row
+//! and, where a filter or a draw needs the total weight, a pass of approximate exponentials; exact
+//! ones are taken only of tokens near the best one, first within 10 units of the scaled logits, and
+//! of more only if the rest could still change the outcome: its weight is known within bounds, and
+//! filter and draw are decided when both ends of the interval agree. The vocabulary is never sorted.
+//! `benches/sample` measures it.
 
 mod filter;
 mod gather;
 pub mod logprob;
 mod penalty;
 pub mod random;
+mod rest;
 mod settings;
 pub mod trace;
 mod weight;
@@ -156,7 +158,8 @@ impl Sampler {
         }
         for reach in filter::REACHES {
             let rest = filter::collect(&row, &peak, (&self.settings, reach), blocks, candidates);
-            let drawn = filter::narrow(&self.settings, candidates, rest)
+            let drawn = rest
+                .and_then(|rest| filter::narrow(&self.settings, candidates, rest))
                 .and_then(|rest| filter::pick(candidates, rest, draw));
             if let Some(token) = drawn {
                 return Ok(token);
@@ -181,8 +184,8 @@ impl Sampler {
             return Ok(vec![(peak.token, 1.0)]);
         }
         let all = (&self.settings, filter::EVERYTHING);
-        let rest = filter::collect(&row, &peak, all, blocks, candidates);
-        filter::narrow(&self.settings, candidates, rest);
+        filter::collect(&row, &peak, all, blocks, candidates)
+            .and_then(|rest| filter::narrow(&self.settings, candidates, rest));
         weight::sort(candidates);
         let sum = weight::total(candidates) as f64;
         let kept = candidates.iter().take_while(|c| c.weight > 0);

@@ -101,7 +101,7 @@ fn kept(settings: &Settings, candidates: &[Candidate]) -> Kept {
     let temperature = left.len();
     let alone = Settings::drawing(1.0);
     let mut after = |one: Settings| {
-        filter::narrow(&one, &mut left, filter::Bound { total: 0, each: 0 });
+        filter::narrow(&one, &mut left, filter::Bound::ZERO);
         left.len()
     };
     Kept {
