@@ -96,6 +96,8 @@ pub struct NumberSpec {
     pub fractional: bool,
     /// Only spellings without a point and an exponent (the integers of draft 4).
     pub whole: bool,
+    /// Only spellings with an exponent.
+    pub float: bool,
 }
 
 /// One way an item of an array can be.

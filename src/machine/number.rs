@@ -15,6 +15,7 @@
 //! * If neither bounds nor multiples are declared (being an integer or not does not count), every mantissa may
 //!   have an exponent: `1200e-2`, `0e5`.
 //! * Where the set says `whole`, neither a point nor an exponent nor `-0` (an integer needs none).
+//! * Where the set says `float`, only those with an exponent.
 //! * At most `max_digits` digits in all, the exponent's included. Declared bounds may need more; then the
 //!   limit is raised so that they can be written.
 //! * An end without a bound ends where the nearest f64 would be infinite.
@@ -64,6 +65,8 @@ pub struct NumberMachine {
     symmetric: bool,
     /// Whether a point and an exponent are no spellings.
     whole: bool,
+    /// Whether only those with an exponent are.
+    float: bool,
 }
 
 /// Where in a number the automaton is. Small; states with the same future are mostly equal.
@@ -95,7 +98,8 @@ impl NumberMachine {
         };
         let [positive, negative] = &values.sides;
         let symmetric = positive == negative;
-        let mut machine = Self { values, minus: false, symmetric, whole: spec.whole };
+        let mut machine =
+            Self { values, minus: false, symmetric, whole: spec.whole, float: spec.float };
         machine.minus = (0..10).any(|digit| machine.first(true, digit).is_some());
         let live = machine.minus || (0..10).any(|digit| machine.first(false, digit).is_some());
         Ok(live.then_some(machine))
@@ -159,7 +163,8 @@ impl NumberMachine {
         let side = self.values.sides[usize::from(negative)].as_ref()?;
         let left = self.values.max_digits - 1;
         let mantissa = Mantissa::first(&self.values, side, digit, left).filter(|_| !self.whole);
-        self.digits(negative, left, Plain::first(&self.values, side, digit, left), mantissa)
+        let plain = Plain::first(&self.values, side, digit, left).filter(|_| !self.float);
+        self.digits(negative, left, plain, mantissa)
     }
 
     fn step_digits(

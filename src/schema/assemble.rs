@@ -10,7 +10,7 @@ use super::json::{At, Type};
 use super::keywords::{Keyword, Keywords};
 use super::names::Name;
 use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
-use super::number::{Numbers, small};
+use super::number::{Numbers, small, split_at_floats};
 use super::object::{Named, ObjectShape, put};
 use super::resolve::ScopeId;
 use super::sets::{Kinds, SetId};
@@ -184,8 +184,10 @@ impl Compiler<'_> {
         let mut parts = Parts { literals: types.literals, ..Parts::never() };
         if types.number || types.integer {
             let whole = !types.number && keywords.draft == Draft::Draft4;
-            let spec = NumberSpec { integer: !types.number, whole, ..self.number(keywords)? };
-            parts.numbers = Numbers::of(vec![spec], &mut self.fuel)?;
+            let (spec, written) = self.number(keywords)?;
+            let spec = NumberSpec { integer: !types.number, whole, ..spec };
+            let written = written.map(|at| at.map(|at| self.json.text(at)));
+            parts.numbers = Numbers::of(split_at_floats(spec, written), &mut self.fuel)?;
         }
         if types.string {
             parts.text = self.text(keywords)?;
@@ -257,8 +259,10 @@ impl Compiler<'_> {
         Decimal::parse(self.json.text(at)).map_err(|error| error.at(self.json.place(at)))
     }
 
-    fn number(&mut self, keywords: &Keywords) -> Result<NumberSpec> {
+    /// What is said about numbers, and where the bounds are written.
+    fn number(&mut self, keywords: &Keywords) -> Result<(NumberSpec, [Option<At>; 2])> {
         let mut spec = NumberSpec::default();
+        let mut written = [None; 2];
         for (bound, exclusive, low) in [
             (Keyword::Minimum, Keyword::ExclusiveMinimum, true),
             (Keyword::Maximum, Keyword::ExclusiveMaximum, false),
@@ -269,18 +273,20 @@ impl Compiler<'_> {
             let strict = flag == Some(Type::True);
             let mut found = Vec::new();
             if let Some(at) = keywords.get(bound) {
-                found.push((self.decimal(at)?, strict));
+                found.push((self.decimal(at)?, strict, at));
             }
             if let Some(at) = exclusive.filter(|_| !strict && flag != Some(Type::False)) {
                 if keywords.draft == Draft::Draft4 {
                     return Err(self.malformed(at, "a boolean (draft 4)"));
                 }
-                found.push((self.decimal(at)?, true));
+                found.push((self.decimal(at)?, true, at));
             }
             let tightest = found.into_iter().reduce(|a, b| {
                 let tighter = if low { b.0 >= a.0 } else { b.0 <= a.0 };
                 if tighter { b } else { a }
             });
+            written[usize::from(!low)] = tightest.as_ref().map(|bound| bound.2);
+            let tightest = tightest.map(|(value, open, _)| (value, open));
             *(if low { &mut spec.min } else { &mut spec.max }) = tightest;
         }
         if let Some(at) = keywords.get(Keyword::MultipleOf) {
@@ -291,7 +297,7 @@ impl Compiler<'_> {
             }
             spec.multiple_of.push(unit);
         }
-        Ok(spec)
+        Ok((spec, written))
     }
 
     fn text(&mut self, keywords: &Keywords) -> Result<Text> {

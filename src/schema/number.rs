@@ -127,8 +127,10 @@ impl Numbers {
 
 /// Whether every number of `b` is, by its bounds and multiples one by one, in `a`.
 fn covers(a: &NumberSpec, b: &NumberSpec) -> bool {
-    let flags =
-        (!a.whole || b.whole) && (!a.integer || b.integer) && (!a.fractional || b.fractional);
+    let flags = (!a.float || b.float)
+        && (!a.whole || b.whole)
+        && (!a.integer || b.integer)
+        && (!a.fractional || b.fractional);
     let low = match (&a.min, &b.min) {
         (None, _) => true,
         (Some(_), None) => false,
@@ -151,6 +153,7 @@ fn intersect(a: &NumberSpec, b: &NumberSpec) -> NumberSpec {
     out.integer |= b.integer;
     out.fractional |= b.fractional;
     out.whole |= b.whole;
+    out.float |= b.float;
     if let Some((value, open)) = &b.min {
         let keep = out
             .min
@@ -214,6 +217,39 @@ fn complement(spec: &NumberSpec) -> Vec<NumberSpec> {
     out
 }
 
+/// Splits off the numbers between a bound that is `written` with a point or an exponent and the nearest f64: those
+/// may be spelled with an exponent only.
+///
+/// Many validators read `1e30` as an f64, 1000000000000000019884624838656, and compare it exactly with integers
+/// that are written in plain digits. So after `"minimum": 1e30` the plain 10^30 would be too small
+/// for them; `1e30` is not. Below 2^53 there is no integer between a bound and its f64.
+pub(super) fn split_at_floats(spec: NumberSpec, written: [Option<&str>; 2]) -> Vec<NumberSpec> {
+    let mut main = spec.clone();
+    let mut gaps = Vec::new();
+    let [low, high] = written.map(|text| text.and_then(nearest_float));
+    if let (Some((exact, open)), Some(float)) = (&spec.min, low)
+        && float > *exact
+    {
+        main.min = Some((float.clone(), *open));
+        gaps.push(NumberSpec { max: Some((float, !open)), float: true, ..spec.clone() });
+    }
+    if let (Some((exact, open)), Some(float)) = (&spec.max, high)
+        && float < *exact
+    {
+        main.max = Some((float.clone(), *open));
+        gaps.push(NumberSpec { min: Some((float, !open)), float: true, ..spec.clone() });
+    }
+    gaps.insert(0, main);
+    gaps
+}
+
+/// The f64 that a number stands for which is written with a point or an exponent, if that matters.
+fn nearest_float(text: &str) -> Option<Decimal> {
+    let float: f64 = text.parse().ok().filter(|_| text.contains(['.', 'e', 'E']))?;
+    let large = float.is_finite() && float.abs() >= 9_007_199_254_740_992.0;
+    Decimal::parse(&format!("{float:.0}")).ok().filter(|_| large)
+}
+
 /// Whether the bounds alone leave nothing.
 fn bounds_clash(spec: &NumberSpec) -> bool {
     match (&spec.min, &spec.max) {
@@ -224,7 +260,7 @@ fn bounds_clash(spec: &NumberSpec) -> bool {
 
 /// Whether no number satisfies the spec. Exact.
 pub(super) fn is_empty(spec: &NumberSpec, fuel: &mut Fuel) -> Result<bool> {
-    if bounds_clash(spec) || (spec.integer && spec.fractional) {
+    if bounds_clash(spec) || (spec.integer && spec.fractional) || (spec.whole && spec.float) {
         return Ok(true);
     }
     if let (Some((low, _)), Some((high, _))) = (&spec.min, &spec.max)
@@ -402,6 +438,7 @@ mod tests {
                 not_multiple_of: not.into_iter().map(decimal).collect(),
                 fractional: fractional == 0,
                 whole: false,
+                float: false,
             },
         )
     }
@@ -441,6 +478,28 @@ mod tests {
             });
             prop_assert_eq!(is_empty(&spec, &mut Fuel::new(1_000_000)).unwrap(), !found);
         }
+    }
+
+    #[test]
+    fn plain_integers_keep_to_the_float_of_a_bound() {
+        let text = |t: &str| Decimal::parse(t).unwrap();
+        let below = |n: &str| NumberSpec { max: Some((text(n), false)), ..NumberSpec::default() };
+        let above = |n: &str| NumberSpec { min: Some((text(n), false)), ..NumberSpec::default() };
+        let parts = split_at_floats(above("1e30"), [Some("1e30"), None]);
+        assert_eq!(parts[0], above("1000000000000000019884624838656"));
+        assert_eq!(parts[1].max, Some((text("1000000000000000019884624838656"), true)));
+        assert!(parts[1].float && parts[1].min == above("1e30").min);
+        let parts = split_at_floats(below("1e23"), [None, Some("1e23")]);
+        assert_eq!(parts[0], below("99999999999999991611392"));
+        // Exact already, written as an integer, or too small to matter.
+        assert_eq!(split_at_floats(below("1e30"), [None, Some("1e30")]), [below("1e30")]);
+        assert_eq!(
+            split_at_floats(above("1e30"), [Some(&text("1e30").to_string()), None]).len(),
+            2
+        );
+        let plain = "1000000000000000000000000000000";
+        assert_eq!(split_at_floats(above("1e30"), [Some(plain), None]), [above("1e30")]);
+        assert_eq!(split_at_floats(above("0.1"), [Some("0.1"), None]), [above("0.1")]);
     }
 
     #[test]

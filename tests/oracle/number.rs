@@ -52,7 +52,8 @@ fn accepts(spec: &NumberSpec, text: &str) -> bool {
     let Ok(value) = Decimal::parse(text) else {
         return false;
     };
-    if spec.whole && text.contains(['.', 'e', 'E']) {
+    let exponent = text.contains(['e', 'E']);
+    if (spec.whole && (exponent || text.contains('.'))) || (spec.float && !exponent) {
         return false;
     }
     let free =

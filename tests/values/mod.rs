@@ -56,7 +56,8 @@ impl Language {
             }
             (Terminal::Number(spec), Value::Number(number)) => {
                 let text = number.to_string();
-                let spelled = !spec.whole || !text.contains(['.', 'e', 'E']);
+                let spelled = (!spec.whole || !text.contains(['.', 'e', 'E']))
+                    && (!spec.float || text.contains(['e', 'E']));
                 return spelled && in_spec(spec, &Decimal::parse(&text).expect("a number"));
             }
             _ => return false,

@@ -17,6 +17,7 @@ fn spec(text: &str) -> NumberSpec {
             _ if word == "int" => spec.integer = true,
             _ if word == "frac" => spec.fractional = true,
             _ if word == "whole" => spec.whole = true,
+            _ if word == "float" => spec.float = true,
             (">", rest) => match rest.strip_prefix('=') {
                 Some(rest) => spec.min = Some((decimal(rest), false)),
                 None => spec.min = Some((decimal(rest), true)),
@@ -55,6 +56,9 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
     let below =
         |(bound, exclusive): &(Decimal, bool)| value < *bound || value == *bound && !exclusive;
     if spec.whole && (text == "-0" || text.contains(['.', 'e', 'E'])) {
+        return false;
+    }
+    if spec.float && !text.contains(['e', 'E']) {
         return false;
     }
     // The tests have no declared bounds beyond f64, except where both are declared.
@@ -159,6 +163,9 @@ const SPECS: &[&str] = &[
     "whole >=-15 <=5",
     "whole *5",
     "whole frac",
+    "float >=12",
+    "float >5 <=250 int",
+    "float *5 <40",
     "",
     "int",
     "frac",
@@ -491,7 +498,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
     fn all_texts_of_random_sets(
-        kind in 0..4u8,
+        kind in 0..5u8,
         min in proptest::option::of((small_decimal(), any::<bool>())),
         max in proptest::option::of((small_decimal(), any::<bool>())),
         units in proptest::collection::vec(small_decimal(), 0..2),
@@ -503,6 +510,7 @@ proptest! {
             integer: kind == 1,
             fractional: kind == 2,
             whole: kind == 3,
+            float: kind == 4,
             min,
             max,
             multiple_of: positive(units),
