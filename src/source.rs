@@ -16,7 +16,7 @@
 //! ```
 
 use crate::error::Result;
-use crate::grammar::Grammar;
+use crate::grammar::{Grammar, NodeId};
 use crate::schema::{self, Options};
 use crate::syntax::{self, Syntax};
 
@@ -35,9 +35,19 @@ impl Grammar {
     /// # Errors
     /// As [`syntax::compile`].
     pub fn from_text(text: &str, syntax: Syntax, options: &Options) -> Result<Self> {
-        let json = |grammar: Grammar, schema: &str| schema::compile_into(grammar, schema, options);
-        let mut grammar = syntax::compile(text, syntax, &options.limits, &json)?;
+        let mut grammar = Grammar::new(options.limits.clone());
         grammar.whitespace = options.whitespace;
-        Ok(grammar)
+        Ok(text_into(grammar, text, syntax, options)?.0)
     }
+}
+
+/// Adds what a text describes to a grammar that may have other nodes.
+pub(crate) fn text_into(
+    grammar: Grammar,
+    text: &str,
+    syntax: Syntax,
+    options: &Options,
+) -> Result<(Grammar, NodeId)> {
+    let json = |grammar: Grammar, schema: &str| schema::compile_into(grammar, schema, options);
+    syntax::compile_into(grammar, text, syntax, &json)
 }

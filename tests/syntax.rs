@@ -8,6 +8,7 @@ mod support;
 
 use constrain::schema::Options;
 use constrain::syntax::Syntax;
+use constrain::tags::{Marker, Tag, Tags};
 use constrain::vocab::Token;
 use constrain::{Constraint, Grammar, Matcher, TokenId, Vocabulary};
 use serde::Deserialize;
@@ -325,6 +326,158 @@ fn long_tokens_of_ambiguous_grammars() {
         }
         eprintln!("{text}: {:?}", constraint.stats());
     }
+}
+
+/// Whether all of `text` is free text with `min` to `max` tags `ab`, then `b` or not, then `a`.
+fn is_tagged(text: &str, min: u64, max: u64) -> bool {
+    let Some(at) = text.find("ab") else { return min == 0 };
+    let rest = &text[at + 2..];
+    let after = |part: &str| {
+        let rest = rest.strip_prefix(part);
+        max > 0 && rest.is_some_and(|rest| is_tagged(rest, min.saturating_sub(1), max - 1))
+    };
+    after("a") || after("ba")
+}
+
+#[test]
+fn tags_begin_at_the_first_marker() {
+    let vocabulary = letters();
+    for (min, max) in [(0, u64::MAX), (1, u64::MAX), (0, 1), (1, 1), (2, 3)] {
+        let (begin, end) = (Marker::text("ab"), Marker::text("a"));
+        let tags = Tags::new().tag(Tag::text(begin, "b?", Syntax::Regex, end)).at_least(min);
+        let tags = if max == u64::MAX { tags } else { tags.at_most(max) };
+        let grammar = tags.grammar(&Options::default()).unwrap();
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        for text in all_strings(9) {
+            let mut matcher = constraint.matcher();
+            let found = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop();
+            assert_eq!(found, is_tagged(&text, min, max), "{text:?} with {min} to {max} tags");
+        }
+    }
+    let until = compile("start: %until (\"ab\" | \"aa\" \"b\"?)", "lark").unwrap();
+    let without = compile("start: %without (\"ab\" | \"bba\")", "lark").unwrap();
+    let until = Constraint::new(&until, &vocabulary).unwrap();
+    let without = Constraint::new(&without, &vocabulary).unwrap();
+    for text in all_strings(9) {
+        let matches = |constraint: &Constraint| {
+            let mut matcher = constraint.matcher();
+            matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop()
+        };
+        let ends = (0..=text.len())
+            .find(|&end| ["ab", "aa", "aab"].iter().any(|marker| text[..end].ends_with(marker)));
+        assert_eq!(matches(&until), ends == Some(text.len()), "{text:?}");
+        let occurs = text.contains("ab") || text.contains("bba");
+        assert_eq!(matches(&without), !occurs, "{text:?}");
+    }
+}
+
+/// All strings of `a` and `b` up to a length.
+fn all_strings(length: usize) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..length {
+        let to = out.len();
+        for i in from..to {
+            out.push(format!("{}a", out[i]));
+            out.push(format!("{}b", out[i]));
+        }
+        from = to;
+    }
+    out
+}
+
+#[test]
+fn tool_calls() {
+    let call = [
+        ("time", "{\"type\": \"object\", \"additionalProperties\": false}"),
+        (
+            "weather",
+            "{\"type\": \"object\", \"properties\": {\"city\": {\"type\": \"string\"}},\
+          \"required\": [\"city\"], \"additionalProperties\": false}",
+        ),
+    ];
+    let tag = Tag::tools(Marker::text("<call>"), &call, Marker::text("</call>")).unwrap();
+    let vocabulary = support::synthetic();
+    let tokens = Tokenizer::new(&vocabulary);
+    let check = |tags: &Tags, cases: &[(&str, bool)]| {
+        let grammar = tags.grammar(&Options::default()).unwrap();
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        for (text, valid) in cases {
+            assert_eq!(accepts(&constraint, &tokens, text).unwrap(), *valid, "{text:?}");
+        }
+    };
+    let time = "<call>{\"name\": \"time\", \"arguments\": {}}</call>";
+    let weather = "<call>{\"name\":\"weather\",\"arguments\":{\"city\":\"<call>\"}}</call>";
+    let tags = Tags::new().tag(tag);
+    check(
+        &tags,
+        &[
+            ("", true),
+            ("nothing to call", true),
+            (time, true),
+            (&format!("let me see {time} and {weather}."), true),
+            ("<call> is how a call begins", false),
+            ("<call>{\"name\": \"time\", \"arguments\": {\"a\": 1}}</call>", false),
+            ("<call>{\"name\": \"date\", \"arguments\": {}}</call>", false),
+        ],
+    );
+    let exactly_one = tags.clone().at_least(1).at_most(1);
+    check(&exactly_one, &[(time, true), ("no", false), (&format!("{time}{time}"), false)]);
+    let thinking = exactly_one.only_tags().reasoning(
+        Marker::text("<think>"),
+        Marker::text("</think>"),
+        Some(20),
+    );
+    check(
+        &thinking,
+        &[
+            (&format!("<think>short</think>\n{time}"), true),
+            (&format!("<think>a <call> is needed</think>{time}\n"), true),
+            (&format!("<think>as long as it may be!</think>{time}"), false),
+            (&format!("<think>short</think>so {time}"), false),
+            (time, false),
+        ],
+    );
+}
+
+#[test]
+fn special_tokens_begin_and_end_tags() {
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    let names = ["<|call|>", "<|end|>", "<|other|>"];
+    tokens.extend(names.map(|name| Token::Special(name.into())));
+    let vocabulary = Vocabulary::new(tokens, vec![258]).unwrap();
+    let tag =
+        Tag::text(Marker::token("<|call|>"), "[0-9]+", Syntax::Regex, Marker::token("<|end|>"));
+    let grammar = Tags::new().tag(tag).at_most(1).grammar(&Options::default()).unwrap();
+    let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+    let mut matcher = constraint.matcher();
+    let allowed = |matcher: &mut Matcher| -> Vec<TokenId> {
+        matcher.mask().unwrap().iter().filter(|&id| id > 255).collect()
+    };
+    matcher.accept_bytes(b"the text <|call|> is text").unwrap();
+    assert_eq!(allowed(&mut matcher), [256, 258]);
+    matcher.accept(256).unwrap();
+    assert!(matcher.accept_bytes(b"x").is_err() && !matcher.can_stop());
+    matcher.accept_bytes(b"12").unwrap();
+    assert_eq!(allowed(&mut matcher), [257]);
+    matcher.accept(257).unwrap();
+    matcher.accept_bytes(b" done").unwrap();
+    assert_eq!(allowed(&mut matcher), [258]);
+}
+
+#[test]
+fn tags_that_cannot_be_are_refused() {
+    let tag = |begin: &str| Tag::text(Marker::text(begin), "x", Syntax::Regex, Marker::text("."));
+    let bad = [
+        Tags::new().tag(tag("")),
+        Tags::new().tag(tag("<a")).tag(tag("<a>")),
+        Tags::new().tag(tag("<a")).at_least(2).at_most(1),
+        Tags::new().tag(Tag::json(Marker::text("<"), "{\"type\": 1}", Marker::text(">"))),
+    ];
+    for tags in bad {
+        assert!(tags.grammar(&Options::default()).is_err(), "{tags:?}");
+    }
+    assert!(Tag::tools(Marker::text("<"), &[], Marker::text(">")).is_err());
 }
 
 #[test]

@@ -14,12 +14,11 @@ use super::rules::{ItemId, Rules};
 use super::scan::Cursor;
 use crate::error::Result;
 use crate::expr::ExprId;
-use crate::grammar::SpecialSpec;
-use crate::limits::Limits;
+use crate::grammar::{Grammar, SpecialSpec};
 
-/// The rules of a text.
-pub(super) fn parse(text: &str, limits: &Limits) -> Result<Rules> {
-    let mut parser = Parser { rules: Rules::new(limits), cursor: Cursor::new(text) };
+/// The rules of a text, to become nodes of `grammar`.
+pub(super) fn parse(text: &str, grammar: Grammar) -> Result<Rules> {
+    let mut parser = Parser { rules: Rules::new(grammar), cursor: Cursor::new(text) };
     loop {
         parser.skip(true);
         if parser.cursor.peek().is_none() {

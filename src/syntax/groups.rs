@@ -29,6 +29,10 @@ pub(super) enum Mark {
     Not,
     /// So many of the item.
     Times(u64),
+    /// Text up to and with the first place where the item ends.
+    Until,
+    /// Text in which the item does not occur.
+    Without,
 }
 
 /// A bracket that is open.
@@ -167,6 +171,8 @@ impl Groups {
                 Mark::Except => {}
                 Mark::Not => *item = rules.set(Set::Not, vec![*item], at),
                 Mark::Times(n) => *item = rules.repeat(*item, n, Some(n)),
+                Mark::Until => *item = rules.until(*item, at),
+                Mark::Without => *item = rules.without(*item, at),
             }
         }
         let mut gone = vec![false; sequence.len()];

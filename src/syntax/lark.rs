@@ -18,8 +18,7 @@ use super::rules::{ItemId, RuleId, Rules};
 use super::scan::{At, Cursor};
 use super::{JsonNode, anchored};
 use crate::error::{Kind, Result, quote};
-use crate::grammar::SpecialSpec;
-use crate::limits::Limits;
+use crate::grammar::{Grammar, SpecialSpec};
 use crate::regex::Flags;
 
 /// The terminals of `%import common`.
@@ -55,12 +54,12 @@ const COMMON: [(&str, &str); 26] = [
     ("SQL_COMMENT", r"--[^\n]*"),
 ];
 
-/// The rules of a text.
-pub(super) fn parse(text: &str, limits: &Limits, json: JsonNode<'_>) -> Result<Rules> {
-    let mut rules = Rules::new(limits);
+/// The rules of a text, to become nodes of `grammar`.
+pub(super) fn parse(text: &str, grammar: Grammar, json: JsonNode<'_>) -> Result<Rules> {
+    let mut rules = Rules::new(grammar);
     let cursor = Cursor::new(text);
     let ignores = text.contains("%ignore").then(|| rules.anonymous("%ignore", cursor.at()));
-    let mut parser = Parser { rules, cursor, limits, json, ignores, ignored: Vec::new() };
+    let mut parser = Parser { rules, cursor, json, ignores, ignored: Vec::new() };
     loop {
         parser.skip(true);
         match parser.cursor.peek() {
@@ -74,7 +73,6 @@ pub(super) fn parse(text: &str, limits: &Limits, json: JsonNode<'_>) -> Result<R
 struct Parser<'t, 'l> {
     rules: Rules,
     cursor: Cursor<'t>,
-    limits: &'l Limits,
     json: JsonNode<'l>,
     /// The rule of what is ignored, if anything is.
     ignores: Option<RuleId>,
@@ -260,6 +258,16 @@ impl Parser<'_, '_> {
                 groups.mark(Mark::Not, here.at());
                 return Ok(());
             }
+            Some('%') if self.cursor.eat("%until") => {
+                self.skip(false);
+                groups.mark(Mark::Until, here.at());
+                return Ok(());
+            }
+            Some('%') if self.cursor.eat("%without") => {
+                self.skip(false);
+                groups.mark(Mark::Without, here.at());
+                return Ok(());
+            }
             Some('-') if self.cursor.eat("->") => {
                 self.skip(false);
                 self.name();
@@ -424,7 +432,7 @@ impl Parser<'_, '_> {
 
     fn regex(&mut self, pattern: &str, flags: Flags, at: At) -> Result<ItemId> {
         let Rules { grammar, fuel, .. } = &mut self.rules;
-        let expr = anchored(&mut grammar.exprs, pattern, flags, self.limits, fuel)
+        let expr = anchored(&mut grammar.exprs, pattern, flags, &grammar.limits, fuel)
             .map_err(|error| at.wrap("in this regex", &error))?;
         if grammar.exprs.is_never(expr, fuel)? {
             return Err(at.error(Kind::Unsatisfiable, "no text matches this regex"));

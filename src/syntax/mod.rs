@@ -129,34 +129,49 @@ pub type JsonNode<'a> = &'a dyn Fn(Grammar, &str) -> Result<(Grammar, NodeId)>;
 /// for what this version does not enforce; [`Kind::TooLarge`], [`Kind::TooDeep`],
 /// [`Kind::TooComplex`] beyond the limits. With line and column wherever there is one.
 pub fn compile(text: &str, syntax: Syntax, limits: &Limits, json: JsonNode<'_>) -> Result<Grammar> {
-    if text.len() > limits.input_bytes {
-        let (size, limit) = (text.len(), limits.input_bytes);
-        let message = format!("a grammar of {size} bytes, more than the {limit} allowed");
+    Ok(compile_into(Grammar::new(limits.clone()), text, syntax, json)?.0)
+}
+
+/// Adds what a text describes to a grammar that may have other nodes, and makes it the root.
+/// Budgets are those of the grammar.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_into(
+    grammar: Grammar,
+    text: &str,
+    syntax: Syntax,
+    json: JsonNode<'_>,
+) -> Result<(Grammar, NodeId)> {
+    let limit = grammar.limits.input_bytes;
+    if text.len() > limit {
+        let message = format!("a grammar of {} bytes, more than the {limit} allowed", text.len());
         let error = Error::new(Kind::TooLarge, message);
         return Err(error.help("shorten it, or raise Limits::input_bytes"));
     }
     // Editors put a byte order mark in front of a text, which is no part of it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match syntax {
-        Syntax::Regex => {
-            single(limits, |exprs, fuel| anchored(exprs, text, Flags::default(), limits, fuel))
-        }
-        Syntax::Choice => single(limits, |exprs, _| choices(exprs, text)),
-        Syntax::Gbnf => gbnf::parse(text, limits)?.finish(),
-        Syntax::Ebnf => iso::parse(text, limits)?.finish(),
-        Syntax::W3c => w3c::parse(text, limits)?.finish(),
-        Syntax::Lark => lark::parse(text, limits, json)?.finish(),
-    }
+    let grammar = match syntax {
+        Syntax::Regex => single(grammar, |exprs, limits, fuel| {
+            anchored(exprs, text, Flags::default(), limits, fuel)
+        }),
+        Syntax::Choice => single(grammar, |exprs, _, _| choices(exprs, text)),
+        Syntax::Gbnf => gbnf::parse(text, grammar)?.finish(),
+        Syntax::Ebnf => iso::parse(text, grammar)?.finish(),
+        Syntax::W3c => w3c::parse(text, grammar)?.finish(),
+        Syntax::Lark => lark::parse(text, grammar, json)?.finish(),
+    }?;
+    let root = grammar.root();
+    Ok((grammar, root))
 }
 
 /// The grammar of one expression.
 fn single(
-    limits: &Limits,
-    make: impl FnOnce(&mut Exprs, &mut Fuel) -> Result<ExprId>,
+    mut grammar: Grammar,
+    make: impl FnOnce(&mut Exprs, &Limits, &mut Fuel) -> Result<ExprId>,
 ) -> Result<Grammar> {
-    let mut grammar = Grammar::new(limits.clone());
-    let mut fuel = Fuel::new(limits.fuel);
-    let expr = make(&mut grammar.exprs, &mut fuel)?;
+    let mut fuel = Fuel::new(grammar.limits.fuel);
+    let expr = make(&mut grammar.exprs, &grammar.limits, &mut fuel)?;
     if grammar.exprs.is_never(expr, &mut fuel)? {
         return Err(Error::new(Kind::Unsatisfiable, "no text matches the regular expression"));
     }

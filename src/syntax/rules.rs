@@ -12,7 +12,7 @@ use super::{JsonNode, check, fold, left, lower, nonempty};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::{ExprId, View};
 use crate::grammar::{Grammar, NodeId, SpecialSpec};
-use crate::limits::{Fuel, Limits};
+use crate::limits::Fuel;
 
 /// Index of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,10 +80,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub fn new(limits: &Limits) -> Self {
+    /// Rules that become nodes of a grammar, which may have others.
+    pub fn new(grammar: Grammar) -> Self {
         Self {
-            grammar: Grammar::new(limits.clone()),
-            fuel: Fuel::new(limits.fuel),
+            fuel: Fuel::new(grammar.limits.fuel),
+            grammar,
             rules: Vec::new(),
             start: ItemId::NEVER,
             items: vec![Item::Alt(Vec::new()), Item::Seq(Vec::new())],
@@ -239,6 +240,21 @@ impl Rules {
 
     pub fn set(&mut self, set: Set, operands: Vec<ItemId>, at: At) -> ItemId {
         self.add(Item::Set(set, operands, at))
+    }
+
+    /// Text that ends with the item and has no other place where it ends.
+    pub fn until(&mut self, item: ItemId, at: At) -> ItemId {
+        let (any, one) = (self.text(ExprId::ANY), self.text(ExprId::ANY_CHAR));
+        let ends = self.seq(vec![any, item]);
+        let goes_on = self.seq(vec![any, item, one, any]);
+        self.set(Set::Except, vec![ends, goes_on], at)
+    }
+
+    /// Text in which the item does not occur.
+    pub fn without(&mut self, item: ItemId, at: At) -> ItemId {
+        let any = self.text(ExprId::ANY);
+        let occurs = self.seq(vec![any, item, any]);
+        self.set(Set::Not, vec![occurs], at)
     }
 
     pub fn seq(&mut self, mut parts: Vec<ItemId>) -> ItemId {

@@ -129,7 +129,7 @@ fn transformations_keep_what_random_grammars_derive() {
     let mut compared = 0;
     for _ in 0..300 {
         let text = random_text(&mut seed);
-        let mut rules = gbnf::parse(&text, &limits).unwrap();
+        let mut rules = gbnf::parse(&text, Grammar::new(limits.clone())).unwrap();
         check::defined(&mut rules).unwrap();
         let before = strings(&mut rules);
         fold::fold(&mut rules).unwrap();

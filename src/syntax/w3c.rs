@@ -13,11 +13,11 @@ use super::groups::{Groups, Mark};
 use super::rules::{ItemId, Rules};
 use super::scan::Cursor;
 use crate::error::Result;
-use crate::limits::Limits;
+use crate::grammar::Grammar;
 
-/// The rules of a text.
-pub(super) fn parse(text: &str, limits: &Limits) -> Result<Rules> {
-    let mut parser = Parser { rules: Rules::new(limits), cursor: Cursor::new(text) };
+/// The rules of a text, to become nodes of `grammar`.
+pub(super) fn parse(text: &str, grammar: Grammar) -> Result<Rules> {
+    let mut parser = Parser { rules: Rules::new(grammar), cursor: Cursor::new(text) };
     parser.skip()?;
     while parser.cursor.peek().is_some() {
         parser.rule()?;
