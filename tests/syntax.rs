@@ -10,7 +10,7 @@ use constrain::schema::Options;
 use constrain::syntax::Syntax;
 use constrain::tags::{Marker, Tag, Tags};
 use constrain::vocab::Token;
-use constrain::{Constraint, Grammar, Matcher, TokenId, Vocabulary};
+use constrain::{Constraint, Grammar, Kind, Matcher, TokenId, Vocabulary};
 use serde::Deserialize;
 use support::{Random, Tokenizer};
 
@@ -478,6 +478,254 @@ fn tags_that_cannot_be_are_refused() {
         assert!(tags.grammar(&Options::default()).is_err(), "{tags:?}");
     }
     assert!(Tag::tools(Marker::text("<"), &[], Marker::text(">")).is_err());
+}
+
+#[test]
+fn lark_templates_and_directives() {
+    let text = r#"
+        start: list{pair{NAME, "="}, ","} | list{NUMBER, ";"} end
+        list{item, comma}: item (comma item)*        // used before and after
+        pair{key, sign}: key sign (NUMBER | nested{pair{key, ":"}})
+        nested{x}: "(" list{x, ","} ")" | "(" nested{x} ")"
+        end: "!"
+        %extend end: "?" | LAST
+        NAME.2: /[a-z]+/
+        NUMBER.-1: /[0-9]+/
+        %declare _INDENT _DEDENT
+        LAST: "x"
+        %override LAST: "."
+    "#;
+    let grammar = compile(text, "lark").unwrap();
+    let vocabulary = support::synthetic();
+    let tokens = Tokenizer::new(&vocabulary);
+    let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+    let cases = [
+        ("a=1", true),
+        ("a=1,b=(c:2,d:3)", true),
+        ("a=((c:2))", true),
+        ("1;2!", true),
+        ("1?", true),
+        ("1.", true),
+        ("1x", false),
+        ("1,2!", false),
+        ("a=1;b=2", false),
+        ("a:1", false),
+        ("a=(c=2)", false),
+    ];
+    for (text, valid) in cases {
+        assert_eq!(accepts(&constraint, &tokens, text).unwrap(), valid, "{text:?}");
+    }
+    let errors = [
+        ("start: f{\"a\"}", "there is no template"),
+        ("start: f{\"a\"}\nf{x, y}: x y", "takes 2 arguments, not 1"),
+        ("start: f{\"a\"}\nf{x}: f{x x}", "lists of arguments"),
+        ("start: f{\"a\"\nf{x}: x", "expected"),
+        ("f{x}: x\nf{y}: y\nstart: \"a\"", "defined twice"),
+        ("start: _INDENT\n%declare _INDENT", "has no text"),
+        ("%extend start: \"a\"", "not defined before"),
+        ("start: %frobnicate", "expected a literal"),
+    ];
+    for (text, part) in errors {
+        let error = compile(text, "lark").unwrap_err().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+/// What must become of a hostile text.
+enum Fate {
+    /// It compiles, and a text of it is accepted, another one is not.
+    Fine(&'static str, &'static str),
+    /// It is refused, for one of these reasons.
+    Refused(&'static [Kind]),
+}
+
+/// Texts made to break compilers of grammars: deep, huge, empty, ambiguous, without end.
+fn hostile() -> Vec<(&'static str, String, Fate)> {
+    use Fate::{Fine, Refused};
+    const BAD: Fate = Refused(&[Kind::BadGrammar]);
+    const BAD_REGEX: Fate = Refused(&[Kind::BadRegex, Kind::TooDeep, Kind::TooLarge]);
+    const UNSUPPORTED: Fate = Refused(&[Kind::Unsupported { keyword: String::new() }]);
+    const UNSATISFIABLE: Fate = Refused(&[Kind::Unsatisfiable]);
+    let nested = |open: usize, close: usize| {
+        format!("root ::= {}\"a\"{}", "(".repeat(open), ")".repeat(close))
+    };
+    let chain = |count: usize, last: &str| {
+        let rules: String = (0..count).map(|i| format!("r{i} ::= r{}\n", i + 1)).collect();
+        format!("{rules}r{count} ::= {last}\n")
+    };
+    let doubled = |last: &str| {
+        let rules: String = (0..40).map(|i| format!("r{i} ::= r{} r{}\n", i + 1, i + 1)).collect();
+        format!("{rules}r40 ::= {last}\n")
+    };
+    let words: Vec<String> = (0..60_000).map(|i| format!("\"w{i}\"")).collect();
+    let powers: Vec<String> = (1..120).map(|length| "a".repeat(length)).collect();
+    let letters: String = ('a'..='t').map(|c| format!("(?!.*{c})")).collect();
+    vec![
+        ("gbnf", "root ::= x\nx ::= y x \"b\" | \"a\"\ny ::= \"\"".into(), Fine("abb", "b")),
+        ("gbnf", "root ::= a\na ::= b \"x\" | \"a\"\nb ::= a \"y\"".into(), Fine("ayx", "ax")),
+        ("lark", "start: y*\ny: \"a\"?".into(), Fine("aaa", "b")),
+        ("gbnf", "root ::= ((\"a\"*)*)*".into(), Fine("aaa", "b")),
+        ("gbnf", "root ::= root root root | root root | \"a\" | \"\"".into(), Fine("aaaa", "b")),
+        ("lark", "start: \"a\" start".into(), UNSATISFIABLE),
+        ("lark", "start: \"a\" | b\nb: c\nc: b".into(), UNSATISFIABLE),
+        ("gbnf", "root ::= missing".into(), BAD),
+        ("gbnf", String::new(), BAD),
+        ("w3c", "/* nothing */".into(), BAD),
+        ("ebnf", "a = \"x\" ; a = \"y\" ;".into(), BAD),
+        ("lark", "start: A\nA: b\nb: \"x\"".into(), BAD),
+        ("gbnf", nested(250, 250), Fine("a", "b")),
+        ("gbnf", nested(1_000, 1_000), Refused(&[Kind::TooDeep])),
+        ("gbnf", nested(100_000, 0), Refused(&[Kind::TooDeep])),
+        ("lark", format!("start: {}", "[(".repeat(60_000)), Refused(&[Kind::TooDeep])),
+        ("ebnf", format!("a = {}", "{ [".repeat(60_000)), Refused(&[Kind::TooDeep])),
+        ("gbnf", "root ::= \"a\"{1000000} | \"b\"".into(), Fine("b", "c")),
+        ("gbnf", "root ::= (((\"a\"{1000}){1000}){1000}){1000} | \"b\"".into(), Fine("b", "c")),
+        ("gbnf", "root ::= \"a\"{0,1000000} \"b\"".into(), Fine("aaab", "c")),
+        ("gbnf", chain(5_000, "\"a\""), Fine("a", "b")),
+        ("gbnf", chain(40_000, "\"a\" r0 | \"b\""), Fine("aab", "ba")),
+        ("gbnf", chain(200_000, "\"a\""), Refused(&[Kind::TooLarge])),
+        ("gbnf", doubled("\"a\" | \"b\" r0"), Fine("a", "c")),
+        ("gbnf", doubled("\"a\"?"), Fine("aaaa", "b")),
+        ("gbnf", format!("root ::= {}", words.join(" | ")), Fine("w59999", "w60000")),
+        ("gbnf", format!("root ::= \"{}\"", "x".repeat(900_000)), Fine("x", "y")),
+        ("gbnf", format!("root ::= \"{}\"", "x".repeat(5_000_000)), Refused(&[Kind::TooLarge])),
+        ("gbnf", "\u{feff}root ::= \"a\0\"\r\n | \"b\"\r\n".into(), Fine("b", "c")),
+        ("gbnf", "root ::= \"\\U00110000\"".into(), BAD),
+        ("gbnf", "root ::= [\\ud800]".into(), BAD),
+        (
+            "gbnf",
+            "root ::= \"a\" root \"a\" | \"b\" root \"b\" | \"c\"".into(),
+            Fine("abcba", "cc"),
+        ),
+        ("gbnf", format!("root ::= {}\"z\"", "(\"a\" | \"aa\")* ".repeat(30)), Fine("aaaz", "b")),
+        ("lark", "%import .files.X\nstart: X".into(), UNSUPPORTED),
+        ("regex", "(a+)+b".into(), Fine("aab", "aac")),
+        ("regex", "(a|a)*b|(a|a)*".into(), Fine("aaab", "c")),
+        ("regex", "(a{1000}){1000}|b".into(), Fine("b", "c")),
+        ("regex", "a{10}{10}{10}{10}{10}{10}{10}|b".into(), Fine("b", "c")),
+        ("regex", "[ab]*a[ab]{13}".into(), Fine("baabbabbabbabba", "c")),
+        ("regex", ".*a.{30}b".into(), Fine("a123456789012345678901234567890b", "\n")),
+        ("regex", r"\p{L}{1000}|\d".into(), Fine("7", "ab!")),
+        ("regex", r"(\w{100}){100}|!".into(), Fine("!", "?")),
+        ("regex", format!("({})?", r"\p{L}\p{N}\p{P}".repeat(300)), Fine("", "1")),
+        ("regex", "(a?){10000}".into(), Fine("aa", "b")),
+        ("regex", "(a*)*(|b)*".into(), Fine("aab", "ba")),
+        ("regex", "(".repeat(100_000), BAD_REGEX),
+        ("regex", format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000)), BAD_REGEX),
+        ("regex", "(?=".repeat(500), BAD_REGEX),
+        ("regex", "[[[[".into(), BAD_REGEX),
+        ("regex", "a\\".into(), BAD_REGEX),
+        ("regex", "(?=(?!(?=b)c)[ab]+$).*".into(), Fine("ab", "c")),
+        ("regex", r"(?<!x)(a+)\1".into(), UNSUPPORTED),
+        ("regex", "[z-a]".into(), BAD_REGEX),
+        ("regex", r"[^\x00-\x{10FFFF}]".into(), UNSATISFIABLE),
+        ("regex", "a{99999999999999999999}".into(), BAD_REGEX),
+        ("regex", "a{5,2}".into(), BAD_REGEX),
+        ("regex", format!("(?i){}", "k".repeat(2_000)), Fine("kK\u{212a}", "x")),
+        ("regex", format!("{}z", ".*".repeat(500)), Fine("abz", "\n")),
+        ("regex", powers.join("|"), Fine("aaa", "b")),
+        ("regex", format!("{letters}.*"), Fine("uvw", "ua")),
+        ("choice", "\n\n".into(), BAD),
+        ("choice", words.join("\n"), Fine("\"w59999\"", "w")),
+    ]
+}
+
+/// On a small stack: nothing recurses on what strangers write.
+#[test]
+fn hostile_texts_meet_their_fate() {
+    let run = || {
+        let vocabulary = support::synthetic();
+        for (syntax, text, fate) in hostile() {
+            let name = || format!("{syntax}: {}", text.chars().take(60).collect::<String>());
+            let made =
+                compile(&text, syntax).and_then(|grammar| Constraint::new(&grammar, &vocabulary));
+            match (made, fate) {
+                (Ok(constraint), Fate::Fine(good, bad)) => {
+                    let mut matcher = constraint.matcher();
+                    let accepted = matcher.accept_bytes(good.as_bytes());
+                    assert!(accepted.is_ok(), "{}: {accepted:?}", name());
+                    matcher.mask().unwrap_or_else(|error| panic!("{}: {error}", name()));
+                    matcher.reset();
+                    assert!(matcher.accept_bytes(bad.as_bytes()).is_err(), "{}", name());
+                }
+                (Err(error), Fate::Refused(kinds)) => {
+                    let same = |kind: &Kind| {
+                        std::mem::discriminant(kind) == std::mem::discriminant(error.kind())
+                    };
+                    assert!(kinds.iter().any(same), "{}: {error}", name());
+                    assert!(error.to_string().len() < 1_100, "{}", name());
+                }
+                (Ok(_), Fate::Refused(_)) => panic!("{}: it compiles", name()),
+                (Err(error), Fate::Fine(..)) => panic!("{}: {error}", name()),
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run).unwrap();
+    thread.join().unwrap();
+}
+
+#[test]
+fn literals_are_never_special_tokens() {
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    tokens.push(Token::Special("<|im_end|>".into()));
+    let vocabulary = Vocabulary::new(tokens, vec![256]).unwrap();
+    let constraint =
+        |text: &str| Constraint::new(&compile(text, "gbnf").unwrap(), &vocabulary).unwrap();
+    let mut literal = constraint("root ::= \"<|im_end|>\"").matcher();
+    assert!(!literal.mask().unwrap().contains(256));
+    literal.accept_bytes(b"<|im_end|>").unwrap();
+    let named = "root ::= \"a\" <|im_end|> \"b\" <[256]> !<[256]>";
+    let mut matcher = constraint(named).matcher();
+    matcher.accept_bytes(b"a").unwrap();
+    assert_eq!(matcher.mask().unwrap().iter().collect::<Vec<_>>(), [256]);
+    matcher.accept(256).unwrap();
+    matcher.accept_bytes(b"b").unwrap();
+    matcher.accept(256).unwrap();
+    assert_eq!(matcher.mask().unwrap().count(), 256);
+}
+
+/// The grammars that come with llama.cpp's Rust crate, where its sources are on this machine.
+#[test]
+fn grammars_of_llama_cpp() {
+    let Some(home) = std::env::var_os("CARGO_HOME")
+        .map(std::path::PathBuf::from)
+        .or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
+    else {
+        eprintln!("skipped: no CARGO_HOME");
+        return;
+    };
+    let folders = |path: std::path::PathBuf| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let sources = folders(home.join("registry/src")).into_iter().flat_map(folders);
+    let is_crate = |path: &std::path::PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llama-cpp-2-"))
+    };
+    let Some(folder) = sources.filter(is_crate).max() else {
+        eprintln!("skipped: the sources of llama-cpp-2 are not here");
+        return;
+    };
+    let samples = [
+        ("arithmetic", "(1+x_1)*2=y\n", "x=\n"),
+        ("c", "int f(char c){int x = 1;if(x<2){g (x, 3);}return -x;}", "int f({"),
+        ("chess", "1. e4 e5\n2. Nf3 Nc6\n", "1. e4 e5\n"),
+        ("japanese", "\u{3042}", "abc"),
+        ("json", "{\"a\":[1,true,\"x\"]}", "{\"a\": 1}"),
+        ("json_arr", "[\n1,\n2]", "{}"),
+        ("list", "- a\n- b\n", "a\n"),
+    ];
+    let vocabulary = support::synthetic();
+    let tokens = Tokenizer::new(&vocabulary);
+    for (name, good, bad) in samples {
+        let path = folder.join("src/grammar").join(format!("{name}.gbnf"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let grammar = compile(&text, "gbnf").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        for (text, valid) in [(good, true), (bad, false)] {
+            assert_eq!(accepts(&constraint, &tokens, text).unwrap(), valid, "{name}: {text:?}");
+        }
+    }
 }
 
 #[test]

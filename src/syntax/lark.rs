@@ -10,8 +10,14 @@
 //! A statement ends with its line, but not inside brackets nor before a line that begins with `|`.
 //! Terminals are sets of strings and nothing more: no longest match, priorities mean nothing, and
 //! neither do aliases and the prefixes `?` and `!`, which shape trees. Ignored terminals may stand
-//! before and after every terminal that a rule mentions. Templates, `%override`, `%extend`
-//! and `%declare` are refused. `%json {...}` is JSON by a schema, as one terminal.
+//! before and after every terminal that a rule mentions. Not of Lark are special tokens
+//! (`<|name|>`), `%json {...}`, JSON by a schema, as one terminal, and for text with tags in it:
+//! `%until x`, any text up to and with the first place where an `x` ends, and `%without x`, any
+//! text in which no `x` occurs.
+
+use std::collections::BTreeSet;
+
+use template::Templates;
 
 use super::groups::{Groups, Mark};
 use super::rules::{ItemId, RuleId, Rules};
@@ -21,45 +27,23 @@ use crate::error::{Kind, Result, quote};
 use crate::grammar::{Grammar, SpecialSpec};
 use crate::regex::Flags;
 
-/// The terminals of `%import common`.
-const COMMON: [(&str, &str); 26] = [
-    ("DIGIT", r"[0-9]"),
-    ("HEXDIGIT", r"[0-9a-fA-F]"),
-    ("INT", r"[0-9]+"),
-    ("SIGNED_INT", r"[+-]?[0-9]+"),
-    ("DECIMAL", r"[0-9]+\.[0-9]*|\.[0-9]+"),
-    ("_EXP", r"[eE][+-]?[0-9]+"),
-    ("FLOAT", r"[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
-    (
-        "SIGNED_FLOAT",
-        r"[+-]?(?:[0-9]+[eE][+-]?[0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
-    ),
-    ("NUMBER", r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
-    ("SIGNED_NUMBER", r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
-    ("ESCAPED_STRING", r#""(?:[^"\\\n]|\\[^\n])*""#),
-    ("_STRING_INNER", r".*"),
-    ("LCASE_LETTER", r"[a-z]"),
-    ("UCASE_LETTER", r"[A-Z]"),
-    ("LETTER", r"[a-zA-Z]"),
-    ("WORD", r"[a-zA-Z]+"),
-    ("CNAME", r"[_a-zA-Z][_a-zA-Z0-9]*"),
-    ("WS_INLINE", r"[ \t]+"),
-    ("WS", r"[ \t\f\r\n]+"),
-    ("CR", r"\r"),
-    ("LF", r"\n"),
-    ("NEWLINE", r"(?:\r?\n)+"),
-    ("SH_COMMENT", r"#[^\n]*"),
-    ("CPP_COMMENT", r"//[^\n]*"),
-    ("C_COMMENT", r"/\*(?:[^*]|\*+[^*/])*\*+/"),
-    ("SQL_COMMENT", r"--[^\n]*"),
-];
+mod common;
+mod template;
 
 /// The rules of a text, to become nodes of `grammar`.
 pub(super) fn parse(text: &str, grammar: Grammar, json: JsonNode<'_>) -> Result<Rules> {
     let mut rules = Rules::new(grammar);
     let cursor = Cursor::new(text);
     let ignores = text.contains("%ignore").then(|| rules.anonymous("%ignore", cursor.at()));
-    let mut parser = Parser { rules, cursor, json, ignores, ignored: Vec::new() };
+    let mut parser = Parser {
+        rules,
+        cursor,
+        json,
+        ignores,
+        ignored: Vec::new(),
+        declared: BTreeSet::new(),
+        templates: Templates::default(),
+    };
     loop {
         parser.skip(true);
         match parser.cursor.peek() {
@@ -77,6 +61,13 @@ struct Parser<'t, 'l> {
     /// The rule of what is ignored, if anything is.
     ignores: Option<RuleId>,
     ignored: Vec<ItemId>,
+    /// Names of `%declare`.
+    declared: BTreeSet<String>,
+    templates: Templates<'t>,
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 fn is_terminal(name: &str) -> bool {
@@ -86,6 +77,8 @@ fn is_terminal(name: &str) -> bool {
 impl Parser<'_, '_> {
     /// Defines what is ignored, and lets it stand in front of the start.
     fn finish(mut self) -> Result<Rules> {
+        self.expand_templates()?;
+        self.no_declared()?;
         let Some(ignores) = self.ignores else { return Ok(self.rules) };
         let any = self.rules.alt(self.ignored);
         let any = self.rules.repeat(any, 0, None);
@@ -111,7 +104,7 @@ impl Parser<'_, '_> {
     }
 
     fn name(&mut self) -> String {
-        self.cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_').to_owned()
+        self.cursor.take_while(is_name).to_owned()
     }
 
     fn directive(&mut self) -> Result<()> {
@@ -126,6 +119,19 @@ impl Parser<'_, '_> {
                 Ok(())
             }
             "import" => self.import(here.at()),
+            "declare" => {
+                while !matches!(self.cursor.peek(), None | Some('\r' | '\n')) {
+                    let here = self.cursor;
+                    let name = self.name();
+                    if name.is_empty() {
+                        return Err(here.expected("the name of a terminal"));
+                    }
+                    self.declared.insert(name);
+                    self.skip(false);
+                }
+                Ok(())
+            }
+            "override" | "extend" => self.redefine(word == "extend"),
             _ => {
                 let message = format!("the directive {} is not supported", quote(&word));
                 Err(here.at().unsupported(&format!("%{word}"), message))
@@ -133,70 +139,71 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `%import common.NAME`, `%import common.NAME -> OTHER`, `%import common (A, B)`.
-    fn import(&mut self, at: At) -> Result<()> {
-        if !self.cursor.eat("common") {
-            let message = "only the terminals of `common` can be imported: no file is ever read";
-            return Err(at.unsupported("%import", message));
-        }
-        if self.cursor.eat(".") {
-            let name = self.name();
-            self.skip(false);
-            let mut alias = name.clone();
-            if self.cursor.eat("->") {
-                self.skip(false);
-                alias = self.name();
-            }
-            return self.common(at, &name, &alias);
-        }
-        self.skip(false);
-        if !self.cursor.eat("(") {
-            return Err(self.cursor.expected(". or ( after common"));
-        }
-        loop {
-            self.skip(true);
-            let name = self.name();
-            self.common(at, &name, &name)?;
-            self.skip(true);
-            if self.cursor.eat(")") {
-                return Ok(());
-            }
-            if !self.cursor.eat(",") {
-                return Err(self.cursor.expected(", or ) in the list of names"));
+    /// Fails for a declared terminal that a rule mentions: nobody says which texts it has.
+    fn no_declared(&mut self) -> Result<()> {
+        for name in &self.declared {
+            if let Some(rule) = self.rules.find(name)
+                && self.rules.rules[rule].body.is_none()
+            {
+                let message = format!("the terminal {} is declared and has no text", quote(name));
+                let error = self.rules.rules[rule].at.unsupported("%declare", message);
+                return Err(error.help("define it"));
             }
         }
-    }
-
-    fn common(&mut self, at: At, name: &str, alias: &str) -> Result<()> {
-        let Some((_, pattern)) = COMMON.iter().find(|(known, _)| *known == name) else {
-            return Err(at.bad(format!("`common` has no terminal {}", quote(name))));
-        };
-        let body = self.regex(pattern, Flags::default(), at)?;
-        let rule = self.rules.named(alias, at);
-        self.rules.define(rule, at, body)
+        Ok(())
     }
 
     fn rule(&mut self) -> Result<()> {
+        let (at, name) = self.head()?;
+        if self.cursor.peek() == Some('{') {
+            return self.template(&name, at);
+        }
+        let body = self.rest_of_rule(&name)?;
+        let rule = self.rules.named(&name, at);
+        self.rules.define(rule, at, body)
+    }
+
+    /// `%extend rule: more` adds alternatives, `%override rule: other` replaces what was there.
+    fn redefine(&mut self, extend: bool) -> Result<()> {
+        let (at, name) = self.head()?;
+        let body = self.rest_of_rule(&name)?;
+        let known = self.rules.find(&name).filter(|&rule| self.rules.rules[rule].body.is_some());
+        let Some(rule) = known else {
+            return Err(at.bad(format!("the rule {} is not defined before", quote(&name))));
+        };
+        let old = self.rules.body(rule);
+        let new = if extend { self.rules.alt(vec![old, body]) } else { body };
+        self.rules.rules[rule].body = Some(new);
+        Ok(())
+    }
+
+    /// The name with which a rule begins, and its place.
+    fn head(&mut self) -> Result<(At, String)> {
         while self.cursor.eat("?") || self.cursor.eat("!") {}
         let start = self.cursor;
         let name = self.name();
         if name.is_empty() {
             return Err(start.expected("a rule, a terminal or a directive"));
         }
-        if self.cursor.peek() == Some('{') {
-            return Err(self.cursor.at().unsupported("template", "templates are not supported"));
-        }
+        Ok((start.at(), name))
+    }
+
+    /// A priority, which means nothing here: `.2`, `.-1`.
+    fn priority(&mut self) -> Result<()> {
         if self.cursor.eat(".") {
             self.cursor.eat("-");
             self.cursor.number()?;
         }
+        Ok(())
+    }
+
+    fn rest_of_rule(&mut self, name: &str) -> Result<ItemId> {
+        self.priority()?;
         self.skip(false);
         if !self.cursor.eat(":") {
             return Err(self.cursor.expected(": after the name of a rule"));
         }
-        let rule = self.rules.named(&name, start.at());
-        let body = self.body(is_terminal(&name))?;
-        self.rules.define(rule, start.at(), body)
+        self.body(is_terminal(name))
     }
 
     /// Reads up to the end of the statement.
@@ -241,6 +248,9 @@ impl Parser<'_, '_> {
                 }
                 return Ok(());
             }
+            Some(c @ (',' | '}')) if groups.kind() == template::ARGUMENTS => {
+                return self.end_argument(groups, c == '}');
+            }
             Some('|') => {
                 self.cursor.bump();
                 return groups.alternative(&mut self.rules);
@@ -274,6 +284,12 @@ impl Parser<'_, '_> {
                 return Ok(());
             }
             _ => {}
+        }
+        let mut after = self.cursor;
+        let name = after.take_while(is_name);
+        if !name.is_empty() && after.peek() == Some('{') {
+            self.cursor = after;
+            return self.open_call(groups, name.to_owned(), here.at());
         }
         let item = self.primary(terminal)?;
         groups.push(match self.ignores {
@@ -334,8 +350,8 @@ impl Parser<'_, '_> {
                 if name.is_empty() {
                     return Err(here.expected("a literal, a regex, a name, a bracket or |"));
                 }
-                if self.cursor.peek() == Some('{') {
-                    return Err(here.at().unsupported("template", "templates are not supported"));
+                if let Some(&bound) = self.templates.bound.get(&name) {
+                    return Ok((bound, false));
                 }
                 if terminal && !is_terminal(&name) {
                     let message = format!("a terminal cannot mention the rule {}", quote(&name));
