@@ -205,6 +205,33 @@ fn check_tells_what_becomes_of_each_keyword() {
 }
 
 #[test]
+fn check_warns_of_what_will_hurt() {
+    let folder = Folder::new("warnings");
+    let schema = folder.file(
+        "s.json",
+        "{\"type\": \"object\",\n \"properties\": {\"a\": {\"type\": \"string\"}, \"b\": {}},\n \"required\": [\"b\"]}",
+    );
+    let output = run(&["check", "--schema", &schema]);
+    assert!(!done(&output).contains("warning"), "{}", stdout(&output));
+    let told = stderr(&output);
+    for part in ["warning: the required \"b\" comes after", "s.json:2:22 (/properties/a)", "   |  "]
+    {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    let output = run(&["check", "--json", "--schema", &schema]);
+    let report: Value = serde_json::from_str(done(&output)).expect("JSON");
+    let lints: Vec<&str> = report["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|warning| warning["lint"].as_str())
+        .collect();
+    assert_eq!(lints, ["open-object", "required-after-unbounded", "unbounded-string"]);
+    assert_eq!(report["warnings"][1]["line"], 2);
+    assert_eq!(report["enforceable"], true);
+}
+
+#[test]
 fn check_accepts_what_matches() {
     let folder = Folder::new("accept");
     let schema = folder.file("s.json", AGE);

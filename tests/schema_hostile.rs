@@ -1,7 +1,11 @@
-//! Schemas written to hurt: each is answered, correctly, on a thread with a stack of 512 KiB.
+//! Schemas written to hurt: each is answered, correctly, on a thread with a stack of 512 KiB. What compiles is
+//! also walked through on that stack: no mask is empty, no step fails.
 
+mod support;
+
+use constrain::limits::Cancel;
 use constrain::schema::{Options, compile};
-use constrain::{Error, Grammar, Kind};
+use constrain::{Constraint, Error, Grammar, Kind};
 
 /// What must come of a schema.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,9 +22,40 @@ enum Wanted {
 }
 
 fn compiled(schema: String) -> Result<Grammar, Error> {
-    let run = move || compile(&schema, &Options::default());
+    let run = move || {
+        let grammar = compile(&schema, &Options::default())?;
+        let name: String = schema.chars().take(60).collect();
+        match Constraint::new(&grammar, &support::bytes()) {
+            Ok(constraint) => walk(&constraint, &name),
+            Err(error) => {
+                assert!(
+                    matches!(error.kind(), Kind::TooComplex { .. } | Kind::TooDeep),
+                    "{name}: {error}"
+                )
+            }
+        }
+        Ok(grammar)
+    };
     let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run).expect("a thread");
     thread.join().expect("no panic")
+}
+
+/// Writes random bytes out of the masks.
+fn walk(constraint: &Constraint, name: &str) {
+    let mut random = support::Random(7);
+    for _ in 0..2 {
+        let mut matcher = constraint.matcher();
+        for _ in 0..80 {
+            let allowed: Vec<u32> = matcher.mask().expect("a mask").iter().collect();
+            assert!(!allowed.is_empty(), "{name}: dead end after {matcher:?}");
+            if matcher.is_complete() {
+                break;
+            }
+            let text: Vec<u32> = allowed.into_iter().filter(|&id| id < 256).collect();
+            let Some(&token) = text.get(random.below(text.len().max(1))) else { break };
+            matcher.accept(token).expect("an allowed token");
+        }
+    }
 }
 
 fn check(name: &str, schema: String, wanted: Wanted) {
@@ -183,6 +218,77 @@ fn sizes() {
 }
 
 #[test]
+fn unused_definitions_cost_nothing() {
+    let bomb =
+        (0..30).map(|i| format!(r#"{{"pattern":"a.{{{i}}}b"}}"#)).collect::<Vec<_>>().join(",");
+    let defs: Vec<String> = (0..1_000).map(|i| format!(r#""d{i}":{{"allOf":[{bomb}]}}"#)).collect();
+    check("unused", format!(r#"{{"$defs":{{{}}},"type":"null"}}"#, defs.join(",")), Wanted::Ok);
+}
+
+#[test]
+fn combinations() {
+    let many: Vec<String> = (0..200).map(|i| format!("\"^p{i}x\":{{\"minimum\":{i}}}")).collect();
+    let schema = format!(r#"{{"patternProperties":{{{}}}}}"#, many.join(","));
+    check("200 patterns", schema, Wanted::OkOrTooComplex);
+    let mut nested = "{\"type\":\"null\"}".to_owned();
+    for _ in 0..6 {
+        nested = format!(r#"{{"type":"array","items":{nested},"maxItems":1000,"minItems":1}}"#);
+    }
+    check("6 arrays of 1000", nested, Wanted::Ok);
+    let counted =
+        r#"{"type":"string","pattern":"^(ab|c)*$","minLength":1000000,"maxLength":1000001}"#;
+    check("a counted pattern", counted.to_owned(), Wanted::OkOrTooComplex);
+    for keyword in ["not", "dependentSchemas", "if"] {
+        let mut schema = r#"{"required":["x"]}"#.to_owned();
+        for i in 0..20 {
+            schema = match keyword {
+                "not" => format!(r#"{{"not":{schema},"required":["n{i}"]}}"#),
+                "if" => format!(r#"{{"if":{schema},"then":{{"required":["t{i}"]}}}}"#),
+                _ => format!(r#"{{"dependentSchemas":{{"d{i}":{schema}}}}}"#),
+            };
+        }
+        check(keyword, schema, Wanted::OkOrTooComplex);
+    }
+    let dynamic = r##"{"$id":"http://a.example/","$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},
+        "$defs":{"b":{"$id":"b","$dynamicAnchor":"n","allOf":[{"$dynamicRef":"#n"}]}}}"##;
+    check("dynamic", dynamic.to_owned(), Wanted::Ok);
+    let looped = r##"{"$dynamicAnchor":"n","allOf":[{"$dynamicRef":"#n"}]}"##;
+    check("a dynamic loop", looped.to_owned(), Wanted::Unsatisfiable);
+}
+
+#[test]
+fn unique_items() {
+    let consts: Vec<String> = (0..60).map(|i| format!(r#""p{i}":{{"const":{i}}}"#)).collect();
+    let wide = format!(
+        r#"{{"type":"object","properties":{{{}}},"additionalProperties":false}}"#,
+        consts.join(",")
+    );
+    let array = |items: &str| format!(r#"{{"type":"array","uniqueItems":true,"items":{items}}}"#);
+    check("2^60 objects", array(&wide), Wanted::Ok);
+    let mut deep = r#"{"type":"boolean"}"#.to_owned();
+    for _ in 0..55 {
+        deep = array(&deep);
+    }
+    check("55 unique arrays", deep, Wanted::Ok);
+    let tree = r##"{"$ref":"#/$defs/t","$defs":{"t":{"type":"array","uniqueItems":true,"items":{"$ref":"#/$defs/t"}}}}"##;
+    check("a tree of sets", tree.to_owned(), Wanted::Ok);
+    let required: Vec<String> = (0..60).map(|i| format!("\"p{i}\"")).collect();
+    let one = wide.replacen('{', &format!(r#"{{"required":[{}],"#, required.join(",")), 1);
+    check("one object", array(&one), Wanted::Ok);
+    let two = format!(r#"{{"type":"array","uniqueItems":true,"minItems":2,"items":{one}}}"#);
+    check("two of one object", two, Wanted::Unsatisfiable);
+}
+
+#[test]
+fn compiling_can_be_cancelled() {
+    let cancel = Cancel::default();
+    let options = Options { cancel: Some(cancel.clone()), ..Options::default() };
+    assert!(compile("{}", &options).is_ok());
+    cancel.cancel();
+    assert_eq!(*compile("{}", &options).expect_err("cancelled").kind(), Kind::Cancelled);
+}
+
+#[test]
 fn bounds() {
     let ok = [
         r#"{"type":"array","maxItems":1000000000000000000,"minItems":1000000000}"#,
@@ -279,7 +385,10 @@ fn errors_point_at_the_keyword() {
             r#"{"type":"object","properties":{"a":{"type":"object","properties":{"b":false},"required":["b"]}},"required":["a"]}"#,
             "at /properties/a",
         ),
-        (r#"{"uniqueItems":true,"items":{"type":"object"},"type":"array"}"#, "at /uniqueItems"),
+        (
+            r#"{"uniqueItems":true,"prefixItems":[{"enum":[1,2]},{"enum":[2,3]},{"enum":[2,3]}],"minItems":3}"#,
+            "at /uniqueItems",
+        ),
     ];
     for (schema, wanted) in cases {
         let Err(error) = compiled(schema.to_owned()) else { panic!("{schema} compiles") };

@@ -150,7 +150,7 @@ impl Exprs {
 
     /// Makes a table out of those of the parts.
     fn make_table(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<()> {
-        let start = self.runs.len();
+        let (start, before) = (self.runs.len(), self.len());
         match self.node(expr) {
             Node::Never | Node::Epsilon => {}
             Node::Class(class) => {
@@ -186,7 +186,8 @@ impl Exprs {
             Node::And(list) => self.sweep_list(list, Mode::And, start, fuel)?,
         }
         let len = self.runs.len() - start;
-        fuel.spend(1 + len as u64 / 4)?;
+        // Most of the work is making the expressions of the targets.
+        fuel.spend(1 + len as u64 / 4 + 4 * (self.len() - before) as u64)?;
         self.check()?;
         let live = !self.info(expr).boolean;
         self.tables[expr.0 as usize] = Table { start: id(start), len: id(len), live };
@@ -350,7 +351,7 @@ impl Exprs {
             }
             let border = runs.get(i).map_or(u32::MAX, |run| run.first - 1);
             let last = open.iter().fold(border, |last, run| last.min(run.last));
-            fuel.spend(1 + open.len() as u64 / 8)?;
+            fuel.spend(1 + open.len() as u64 / 2)?;
             if mode == Mode::Or || open.len() == tables.len() {
                 let target = self.combine(&open, mode, &mut combined);
                 self.push_run(start, Transition { first: at, last, target });

@@ -300,7 +300,8 @@ impl Compiler<'_> {
         Ok((spec, written))
     }
 
-    fn text(&mut self, keywords: &Keywords) -> Result<Text> {
+    /// The strings that `pattern`, `format` and the lengths allow.
+    pub fn text(&mut self, keywords: &Keywords) -> Result<Text> {
         let mut text = Text::All;
         if let Some(at) = keywords.get(Keyword::Pattern) {
             text = Text::expr(self.pattern(at)?);

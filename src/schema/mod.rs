@@ -14,6 +14,8 @@
 //! 5. `emit`, `emit_object`, `extent`: parts to grammar nodes;
 //! 6. `satisfiable`: take out what no value satisfies.
 //!
+//! Beside this, `report` says what becomes of each keyword, and `lint` what is legal but will hurt.
+//!
 //! Worked example: `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"not":{"required":["b"]}}`.
 //! The base has one object shape, with `a` an integer and required. The complement of `required: [b]` has all
 //! values that are no objects and the shape "`b` forbidden". The intersection is one shape, `a` required and `b`
@@ -21,7 +23,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::grammar::{Grammar, Node, NodeId, PropertyOrder, Terminal, Whitespace};
-use crate::limits::Limits;
+use crate::limits::{Cancel, Limits};
 use std::collections::BTreeMap;
 
 mod array;
@@ -33,6 +35,7 @@ mod emit_object;
 mod extent;
 mod json;
 mod keywords;
+mod lint;
 mod metaschemas;
 mod names;
 mod normal;
@@ -48,6 +51,7 @@ mod uri;
 
 pub use draft::Draft;
 pub use emit_object::REASONING_FIELDS;
+pub use lint::{Lint, Warning, lint};
 pub use report::{Entry, Report, Status, report};
 
 /// How to read a schema and what to write.
@@ -71,6 +75,8 @@ pub struct Options {
     pub documents: BTreeMap<String, String>,
     /// Budgets.
     pub limits: Limits,
+    /// What stops the compilation from another thread.
+    pub cancel: Option<Cancel>,
 }
 
 impl Default for Options {
@@ -84,6 +90,7 @@ impl Default for Options {
             draft: None,
             documents: BTreeMap::new(),
             limits: Limits::default(),
+            cancel: None,
         }
     }
 }

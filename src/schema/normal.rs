@@ -151,6 +151,10 @@ impl<'o> Compiler<'o> {
         let root = json.read(text, &options.limits)?;
         let mut resources = Resources::default();
         resources.index(&json, root, "", text, options)?;
+        let mut fuel = Fuel::new(options.limits.fuel);
+        if let Some(cancel) = &options.cancel {
+            fuel = fuel.with_cancel(cancel.clone());
+        }
         Ok(Self {
             sets: Sets::new(json.len()),
             options,
@@ -158,7 +162,7 @@ impl<'o> Compiler<'o> {
             resources,
             names: Names::default(),
             grammar: Grammar::new(options.limits.clone()),
-            fuel: Fuel::new(options.limits.fuel),
+            fuel,
             emitted: Emitted::default(),
             formats: Vec::new(),
             patterns: Vec::new(),
@@ -328,7 +332,8 @@ impl<'o> Compiler<'o> {
     }
 
     fn evaluate(&mut self, set: SetId) -> Result<Parts> {
-        self.fuel.spend(4)?;
+        let work = self.sets.take_work();
+        self.fuel.spend(4 + work / 2)?;
         match self.sets.def(set).clone() {
             Def::Never => Ok(Parts::never()),
             Def::Any => Ok(Parts::any()),
@@ -553,7 +558,8 @@ impl<'o> Compiler<'o> {
 
     /// Adds a shape to a union, unless it is there.
     fn add<T: PartialEq>(&mut self, union: &mut Vec<Rc<T>>, shape: Rc<T>) -> Result<()> {
-        self.fuel.spend(1 + union.len() as u64 / 4)?;
+        let work = self.sets.take_work();
+        self.fuel.spend(1 + union.len() as u64 / 4 + work / 2)?;
         if union.iter().any(|known| Rc::ptr_eq(known, &shape) || *known == shape) {
             return Ok(());
         }

@@ -48,14 +48,8 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
     let compiler = Compiler::new(text, options)?;
     let error = super::compile(text, options).err();
     let (json, resources) = (&compiler.json, &compiler.resources);
-    let mut found: Vec<(At, At)> = Vec::new();
-    let mut todo = vec![0];
-    while let Some(at) = todo.pop() {
-        for (key, value) in json.members(at) {
-            found.push((key, value));
-            todo.extend(schemas_in(json, holds(json.text(key)), value));
-        }
-    }
+    let schemas = compiler.schema_places();
+    let mut found: Vec<(At, At)> = schemas.iter().flat_map(|&at| json.members(at)).collect();
     found.sort_unstable();
     let mut entries = Vec::with_capacity(found.len());
     let blamed = match error.as_ref().and_then(Error::place) {
@@ -77,6 +71,21 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
         entries.push(Entry { pointer, keyword, status });
     }
     Ok(Report { draft: resources.dialect(0).draft, entries, error })
+}
+
+impl Compiler<'_> {
+    /// The schemas of the text that are objects, wherever they stand.
+    pub fn schema_places(&self) -> Vec<At> {
+        let json = &self.json;
+        let (mut found, mut todo) = (Vec::new(), vec![0]);
+        while let Some(at) = todo.pop() {
+            found.push(at);
+            for (key, value) in json.members(at) {
+                todo.extend(schemas_in(json, holds(json.text(key)), value));
+            }
+        }
+        found
+    }
 }
 
 fn asserted(json: &Json, value: At, options: &Options) -> bool {

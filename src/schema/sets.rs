@@ -8,7 +8,8 @@
 
 use super::json::At;
 use super::resolve::ScopeId;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A set of JSON values.
@@ -90,14 +91,28 @@ pub(super) struct Sets {
     index: HashMap<Def, SetId>,
     /// Schemas entered without a dynamic scope, by place: 0 is none yet, else the id plus one.
     places: Vec<u32>,
+    /// Members looked at since [`Sets::take_work`].
+    work: Cell<u64>,
 }
+
+/// Up to how many members lists are searched as they are.
+const FEW: usize = 16;
 
 impl Sets {
     /// A table with the constants, for an arena of this many values.
     pub fn new(values: usize) -> Self {
         let mut defs = vec![Def::Never, Def::Any];
         defs.extend(Kinds::ALL.map(Def::Kind));
-        Self { defs, index: HashMap::new(), places: vec![0; values] }
+        Self { defs, index: HashMap::new(), places: vec![0; values], work: Cell::new(0) }
+    }
+
+    /// The work done since the last call: fuel to be spent.
+    pub fn take_work(&mut self) -> u64 {
+        self.work.take()
+    }
+
+    fn worked(&self, members: usize) {
+        self.work.set(self.work.get() + members as u64);
     }
 
     /// The definition of a set.
@@ -173,8 +188,21 @@ impl Sets {
             return true;
         }
         match (self.def(a), self.def(b)) {
-            (Def::And(inner), Def::And(outer)) => outer.iter().all(|set| inner.contains(set)),
-            (Def::And(inner), _) => inner.contains(&b),
+            (Def::And(inner), Def::And(outer)) => {
+                if outer.len() > inner.len() {
+                    return false;
+                }
+                self.worked(inner.len());
+                if inner.len() <= FEW {
+                    return outer.iter().all(|set| inner.contains(set));
+                }
+                let inner: HashSet<&SetId> = inner.iter().collect();
+                outer.iter().all(|set| inner.contains(set))
+            }
+            (Def::And(inner), _) => {
+                self.worked(inner.len() / 8);
+                inner.contains(&b)
+            }
             _ => false,
         }
     }
@@ -193,24 +221,28 @@ impl Sets {
 
     /// The members of both, in order, each once; `None` if one is the complement of another.
     fn merge(&self, a: SetId, b: SetId, and: bool) -> Option<Rc<[SetId]>> {
-        let mut out: Vec<SetId> = Vec::new();
-        for set in [a, b] {
-            let one = [set];
-            let members = match (self.def(set), and) {
-                (Def::And(members), true) | (Def::Or(members), false) => members,
-                _ => one.as_slice(),
+        let (one, two) = ([a], [b]);
+        let members = |set: SetId| match (self.def(set), and) {
+            (Def::And(members), true) | (Def::Or(members), false) => Some(members),
+            _ => None,
+        };
+        let first = members(a).map_or(&one[..], |members| members);
+        let second = members(b).map_or(&two[..], |members| members);
+        self.worked(first.len() + second.len());
+        let many = first.len() > FEW;
+        let known: HashSet<SetId> = first.iter().copied().filter(|_| many).collect();
+        let has = |set: &SetId| if many { known.contains(set) } else { first.contains(set) };
+        let mut out = first.to_vec();
+        for member in second {
+            let opposite = match self.def(*member) {
+                Def::Not(inner) => Some(*inner),
+                _ => self.index.get(&Def::Not(*member)).copied(),
             };
-            for &member in members {
-                let clash = |other: &SetId| {
-                    matches!(self.def(member), Def::Not(inner) if inner == other)
-                        || matches!(self.def(*other), Def::Not(inner) if *inner == member)
-                };
-                if out.iter().any(clash) {
-                    return None;
-                }
-                if !out.contains(&member) {
-                    out.push(member);
-                }
+            if opposite.is_some_and(|opposite| has(&opposite)) {
+                return None;
+            }
+            if !has(member) {
+                out.push(*member);
             }
         }
         Some(out.into())

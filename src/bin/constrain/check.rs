@@ -5,6 +5,8 @@
 //! asked as well: it knows the keyword that a well-formed document violates, which bytes do not
 //! tell. If it accepts what the engine rejects, the text has a form that is not generated under
 //! the flags in force, such as another order of keys; the opposite would be a bug.
+//!
+//! A schema alone is also looked through for what is legal but will hurt: warnings, on standard error.
 
 use crate::args::CheckArgs;
 use crate::compile::{Form, byte_vocabulary};
@@ -14,9 +16,9 @@ use crate::report::{Failure, Source, excerpt};
 use crate::verify::Verifier;
 use constrain::Matcher;
 use constrain::error::{Place, quote};
-use constrain::schema::{self, Report, Status};
+use constrain::schema::{self, Report, Status, Warning};
 use constrain::syntax::Syntax;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
 
@@ -44,12 +46,44 @@ fn check_grammar(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
 fn check_schema(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
     let report =
         schema::report(&form.source.text, &form.options).map_err(|error| form.failure(&error))?;
-    let text = if is_json { report_json(&report) } else { report_text(&report) };
+    let warnings = schema::lint(&form.source.text, &form.options).unwrap_or_default();
+    let text = if is_json { report_json(&report, &warnings) } else { report_text(&report) };
     input::print(&text)?;
+    if !is_json {
+        warn(&warnings, &form.source);
+    }
     match &report.error {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(form.failure(error)),
     }
+}
+
+/// Warnings that are shown; all of them are in the JSON form.
+const WARNINGS_MAX: usize = 12;
+
+/// Says what will hurt, each with its place.
+fn warn(warnings: &[Warning], source: &Source) {
+    for Warning { message, place, help, .. } in warnings.iter().take(WARNINGS_MAX) {
+        let place = excerpt(source, Some(place));
+        input::say(&format!("warning: {message}\n{place}\nhelp: {help}\n"));
+    }
+    if warnings.len() > WARNINGS_MAX {
+        let more = warnings.len() - WARNINGS_MAX;
+        input::say(&format!("warning: {more} more of these, see --json"));
+    }
+}
+
+fn warning_json(warning: &Warning) -> Value {
+    let mut value = json!({
+        "lint": warning.lint.name(), "message": warning.message, "help": warning.help
+    });
+    if let Place::Pointer { pointer, line_column } = &warning.place {
+        value["pointer"] = pointer.as_str().into();
+        if let Some((line, column)) = line_column {
+            (value["line"], value["column"]) = ((*line).into(), (*column).into());
+        }
+    }
+    value
 }
 
 fn status_name(status: &Status) -> &'static str {
@@ -71,7 +105,7 @@ fn report_text(report: &Report) -> String {
     out
 }
 
-fn report_json(report: &Report) -> String {
+fn report_json(report: &Report, warnings: &[Warning]) -> String {
     let entries: Vec<_> = report
         .entries
         .iter()
@@ -92,6 +126,7 @@ fn report_json(report: &Report) -> String {
         "enforceable": error.is_none(),
         "draft": format!("{:?}", report.draft),
         "keywords": entries,
+        "warnings": warnings.iter().map(warning_json).collect::<Vec<_>>(),
         "error": error,
     });
     format!("{value:#}\n")
