@@ -398,6 +398,14 @@ fn mask_and_inspect_take_grammars() {
         .file("g.ebnf", "list = item , { \",\" , item } ; item = \"(\" , list , \")\" | \"x\" ;");
     let shown = done(&run(&["inspect", "--grammar", &grammar])).to_owned();
     assert!(shown.contains("sequence") && shown.contains("repetition"), "{shown}");
+    let gbnf = done(&run(&["inspect", "--grammar", &grammar, "--format", "gbnf"])).to_owned();
+    assert!(gbnf.starts_with("root ::= "), "{gbnf}");
+    let again = folder.file("again.gbnf", gbnf);
+    done(&run_with_stdin(&["check", "--grammar", &again, "-"], "x,(x,x)"));
+    let dot = done(&run(&["inspect", "--grammar", &grammar, "--format", "dot"])).to_owned();
+    assert!(dot.starts_with("digraph") && dot.contains(" -> "), "{dot}");
+    let schema = folder.file("s.json", "{\"type\": \"array\"}");
+    refused(&run(&["inspect", "--schema", &schema, "--format", "gbnf"]), &["GBNF has no notation"]);
 }
 
 #[test]

@@ -60,12 +60,14 @@ mod intern;
 mod length;
 mod literal;
 mod node;
+mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 pub use node::Exprs;
+pub use shape::Shape;
 
 /// Index of an expression in its [`Exprs`]. Equal ids mean equal (normalised) expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

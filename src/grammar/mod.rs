@@ -4,6 +4,7 @@ use crate::limits::Limits;
 use crate::regex::Format;
 
 pub mod decimal;
+mod print;
 use decimal::Decimal;
 
 /// Index of a [`Node`] in its [`Grammar`].

@@ -347,6 +347,9 @@ pub struct InspectArgs {
     /// A vocabulary, to show the tables over it too: tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: Option<PathBuf>,
+    /// What is printed: a listing, the grammar in GBNF, or a graph for Graphviz
+    #[arg(long, value_name = "FORM", default_value = "text", help_heading = "Output")]
+    pub format: InspectFormat,
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -358,6 +361,17 @@ pub struct PullArgs {
     /// A model of the Hugging Face Hub [default: SmolLM2-135M-Instruct]
     #[arg(long, value_name = "OWNER/REPO[:FILE]")]
     pub hf: Option<String>,
+}
+
+/// What `inspect` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum InspectFormat {
+    /// One line per node
+    Text,
+    /// The grammar, as llama.cpp reads it
+    Gbnf,
+    /// A graph for Graphviz's `dot`
+    Dot,
 }
 
 /// The order of an object's keys.

@@ -10,7 +10,7 @@
 //!   ...
 //! ```
 
-use crate::args::InspectArgs;
+use crate::args::{InspectArgs, InspectFormat};
 use crate::compile::Form;
 use crate::input;
 use crate::report::Failure;
@@ -32,6 +32,17 @@ const EXPRESSION_CHARS: usize = 60;
 pub fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let form = Form::read(&args.schema)?;
     let grammar = form.compile()?;
+    match args.format {
+        InspectFormat::Text => {}
+        InspectFormat::Gbnf => {
+            input::print(&grammar.to_gbnf()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        InspectFormat::Dot => {
+            input::print(&grammar.to_dot())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let vocabulary = args.tokenizer.as_ref().map(Vocabulary::from_file).transpose()?;
     let over = match &vocabulary {
         Some(vocabulary) => Some(over_vocabulary(&form, &grammar, vocabulary)?),
