@@ -36,6 +36,7 @@
 mod beam;
 mod contrast;
 mod draft;
+mod fields;
 mod output;
 mod pace;
 mod run;
@@ -47,6 +48,7 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
+pub use fields::Field;
 pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
 
 use crate::constraint::Constraint;
