@@ -1,10 +1,11 @@
 //! A compiled constraint: a grammar over a vocabulary, immutable, shared by threads.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
+use crate::cost::{Costs, EndTables, Judge, Plan};
 use crate::error::{Error, Kind, Result, quote};
 use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
@@ -39,12 +40,15 @@ struct Inner {
     start: (Sequence, Vec<Thread>),
     /// What sequences learn, until it is too much and they start afresh.
     configs: Mutex<Arc<Configs>>,
+    costs: OnceLock<Costs>,
+    plan: OnceLock<Result<Option<Arc<Plan>>>>,
 }
 
 /// What all constraints of a vocabulary share.
 struct Universe {
     states: Arc<States>,
     tables: Arc<Tables>,
+    ends: Arc<EndTables>,
 }
 
 impl Universe {
@@ -52,7 +56,7 @@ impl Universe {
         vocabulary.derived(|| {
             let states = Arc::new(States::universal(vocabulary.trie().max_len()));
             let tables = Arc::new(Tables::universal(vocabulary.shallow()));
-            Universe { states, tables }
+            Universe { states, tables, ends: Arc::default() }
         })
     }
 }
@@ -115,7 +119,14 @@ impl Constraint {
         let vocabulary = vocabulary.clone();
         let configs = Mutex::new(Arc::new(Configs::new(&start)));
         let basis = Basis { program, tables, specials };
-        Ok(Self(Arc::new(Inner { vocabulary, basis, start, configs })))
+        Ok(Self(Arc::new(Inner {
+            vocabulary,
+            basis,
+            start,
+            configs,
+            costs: OnceLock::new(),
+            plan: OnceLock::new(),
+        })))
     }
 
     /// The vocabulary.
@@ -141,6 +152,29 @@ impl Constraint {
 
     pub(crate) fn basis(&self) -> &Basis {
         &self.0.basis
+    }
+
+    /// What it costs to finish.
+    pub(crate) fn costs(&self) -> &Costs {
+        let make =
+            || Costs::new(self.vocabulary(), Arc::clone(&Universe::of(self.vocabulary()).ends));
+        self.0.costs.get_or_init(make)
+    }
+
+    /// A whole document in few tokens, if one was found; searched for at the first call.
+    pub(crate) fn plan(&self) -> Result<Option<Arc<Plan>>> {
+        let search = || {
+            let configs = Configs::new(&self.0.start);
+            let judge = Judge { costs: self.costs(), basis: self.basis(), configs: &configs };
+            Ok(judge.plan(&|tokens| self.accepts(tokens))?.map(Arc::new))
+        };
+        self.0.plan.get_or_init(search).clone()
+    }
+
+    /// Whether tokens, the end token last, are a document.
+    fn accepts(&self, tokens: &[TokenId]) -> bool {
+        let mut matcher = self.matcher();
+        tokens.iter().all(|&token| matcher.accept(token).is_ok())
     }
 
     /// The configurations that sequences share now.

@@ -20,6 +20,8 @@ pub mod tags;
 pub mod machine;
 pub mod mask;
 
+pub mod cost;
+
 pub mod constraint;
 pub mod matcher;
 

@@ -9,6 +9,8 @@
 //! matcher takes its configuration along and forgets those before; a rollback to one of them
 //! replays the output.
 
+mod budget;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::machine::{States, Thread};
 use crate::mask::configs::Config;
 use crate::mask::{Allowed, Arrival, ConfigId, Configs};
 use crate::vocab::TokenId;
+use budget::Budget;
 
 /// The set of allowed tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +105,7 @@ pub struct Matcher {
     /// A mask that holds for this output alone.
     own: Option<Allowed>,
     words: Vec<u32>,
+    budget: Option<Budget>,
 }
 
 /// Longest run of forced bytes that is reported at once.
@@ -119,6 +123,7 @@ impl Matcher {
             text: Vec::new(),
             own: None,
             words: Vec::new(),
+            budget: None,
         }
     }
 
@@ -196,6 +201,12 @@ impl Matcher {
     #[inline]
     fn learn_mask(&mut self) -> Result<()> {
         self.own = None;
+        if self.budget.is_some() {
+            self.own = self.narrowed()?;
+            if self.own.is_some() {
+                return Ok(());
+            }
+        }
         if self.configs.known_mask(self.here()).is_none() {
             self.renew();
             let basis = self.constraint.basis();
@@ -212,9 +223,12 @@ impl Matcher {
     /// Advances by one token, end tokens included.
     ///
     /// # Errors
-    /// [`Kind::Rejected`] if the token is not allowed; the state is unchanged then.
+    /// [`Kind::Rejected`] if the token is not allowed, or not with what is left of the budget; the state is unchanged then.
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
         if let Some(next) = self.configs.known_move(self.here(), token) {
+            if self.budget.is_some() {
+                self.afford(Some(token), Ok(Some(next)))?;
+            }
             let bytes = self.constraint.vocabulary().bytes(token).unwrap_or_default();
             self.text.extend_from_slice(bytes);
             self.push(next, Some(token));
@@ -234,23 +248,22 @@ impl Matcher {
         let vocabulary = self.constraint.vocabulary();
         if vocabulary.is_end(token) && self.can_stop() {
             let end = self.configs.finish(self.here(), token);
+            self.afford(Some(token), Ok(Some(end)))?;
             self.push(end, Some(token));
             return Ok(());
         }
         let bytes = vocabulary.bytes(token).unwrap_or_default();
         self.text.extend_from_slice(bytes);
         let (basis, here) = (self.constraint.basis(), self.here());
-        match self.configs.learn_move(basis, here, token, &self.text, bytes.len()) {
-            Ok(Some(next)) => {
-                self.push(next, Some(token));
-                Ok(())
-            }
-            other => {
-                self.text.truncate(before);
-                other?;
-                Err(self.rejected(token).at(Place::Offset(before)))
-            }
+        let next = self.configs.learn_move(basis, here, token, &self.text, bytes.len());
+        let next = self.afford(Some(token), next);
+        if let Ok(Some(next)) = next {
+            self.push(next, Some(token));
+            return Ok(());
         }
+        self.text.truncate(before);
+        next?;
+        Err(self.rejected(token).at(Place::Offset(before)))
     }
 
     #[cold]
@@ -264,7 +277,7 @@ impl Matcher {
         Error::new(Kind::Rejected, format!("token {token} {what} is not allowed here"))
     }
 
-    /// Advances by bytes, as one step for [`Matcher::rollback`].
+    /// Advances by bytes, as one step for [`Matcher::rollback`]; of a budget it takes one token.
     ///
     /// # Errors
     /// [`Kind::Rejected`] with the offset of the first byte that is not allowed (in the output);
@@ -274,25 +287,30 @@ impl Matcher {
         let before = self.text.len();
         self.text.extend_from_slice(bytes);
         let basis = self.constraint.basis();
-        match self.configs.advance(basis, self.here(), &self.text, bytes.len()) {
-            Ok(Arrival::At(config)) => {
-                self.push(config, None);
-                Ok(())
-            }
+        let next = match self.configs.advance(basis, self.here(), &self.text, bytes.len()) {
+            Ok(Arrival::At(config)) => self.afford(None, Ok(Some(config))),
             Ok(Arrival::Rejected(at)) => {
-                self.text.truncate(before);
                 let message = format!("byte {} is not allowed here", show_byte(bytes[at]));
                 Err(Error::new(Kind::Rejected, message).at(Place::Offset(before + at)))
             }
+            Err(error) => Err(error),
+        };
+        match next {
+            Ok(Some(config)) => self.push(config, None),
+            Ok(None) => {}
             Err(error) => {
                 self.text.truncate(before);
-                Err(error)
+                return Err(error);
             }
         }
+        Ok(())
     }
 
     #[inline]
     fn push(&mut self, config: ConfigId, token: Option<TokenId>) {
+        if let Some(budget) = &mut self.budget {
+            budget.follow(self.steps.len() - 1, token);
+        }
         self.steps.push(Step { config, text: self.text.len() as u32, token });
     }
 
@@ -312,6 +330,9 @@ impl Matcher {
             return Ok(());
         }
         self.steps.truncate(last + 1);
+        if let Some(budget) = &mut self.budget {
+            budget.cut(last);
+        }
         self.text.truncate(self.steps[last].text as usize);
         Ok(())
     }
@@ -319,7 +340,7 @@ impl Matcher {
     /// The first `n` steps anew, on the present tables.
     #[cold]
     fn replay(&self, n: usize) -> Result<Matcher> {
-        let mut fresh = Self::new(self.constraint.clone());
+        let mut fresh = self.at_start();
         for pair in self.steps[..=n].windows(2) {
             match pair[1].token {
                 Some(token) => fresh.accept(token)?,
@@ -339,7 +360,13 @@ impl Matcher {
 
     /// Back to the start.
     pub fn reset(&mut self) {
-        *self = Self::new(self.constraint.clone());
+        *self = self.at_start();
+    }
+
+    /// A matcher with the same constraint and budget, at the start.
+    fn at_start(&self) -> Matcher {
+        let budget = self.budget.as_ref().map(Budget::fresh);
+        Self { budget, ..Self::new(self.constraint.clone()) }
     }
 
     /// Whether an end token was accepted, or nothing but an end token may follow.

@@ -58,7 +58,10 @@ pub(crate) fn run(
     let request = output.request;
     check(decoder, beam, output)?;
     let row = decoder.prefill(output)?;
-    let most = request.max_tokens.min(decoder.main.model.context_len() - request.prompt.len());
+    let room = decoder.main.model.context_len() - request.prompt.len();
+    // An end token needs no room: nothing is computed after it. With a budget it comes in time.
+    let room = room + usize::from(guard.is_budgeted());
+    let most = request.max_tokens.min(room);
     let end = guard.end();
     // The search overwrites sequence 0, so nothing of it can be kept for the next request.
     decoder.main.held.clear();

@@ -36,7 +36,6 @@
 mod beam;
 mod contrast;
 mod draft;
-mod fields;
 mod output;
 mod pace;
 mod run;
@@ -48,7 +47,6 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use fields::Field;
 pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
 
 use crate::constraint::Constraint;
@@ -74,7 +72,8 @@ pub struct Request {
     pub settings: Settings,
     /// The algorithm around that.
     pub strategy: Strategy,
-    /// Ends the output at the latest.
+    /// Ends the output at the latest. Under a constraint the end token counts, and the document is
+    /// complete by then; less than the shortest one takes is refused.
     pub max_tokens: usize,
     /// Texts that end the output where they occur, not part of it. Under a constraint they end it
     /// only where what came before is a whole document: elsewhere they are text like any other.

@@ -3,7 +3,7 @@
 use crate::decode::text::TextStream;
 use crate::decode::verify::{Law, decide};
 use crate::decode::{FinishReason, Request, Statistics, Strategy};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::matcher::{Mask, Matcher};
 use crate::sample::logprob::{StepLogProbs, log_probs};
 use crate::sample::random::{Purpose, uniform};
@@ -21,16 +21,24 @@ pub(crate) enum Guard {
 }
 
 impl Guard {
-    pub fn new(request: &Request, vocabulary: &Vocabulary) -> Self {
+    /// What may come in an output of at most `most` tokens, the end token counted. A constraint
+    /// of which no document can be planned is the one thing that `most` does not hold for here.
+    pub fn new(request: &Request, vocabulary: &Vocabulary, most: usize) -> Result<Self> {
         if let Some(constraint) = &request.constraint {
-            return Guard::Constrained(Box::new(constraint.matcher()));
+            let matcher = match constraint.matcher_within(most as u64) {
+                Err(error) if *error.kind() == (Kind::BudgetTooSmall { min: u64::MAX }) => {
+                    constraint.matcher()
+                }
+                matcher => matcher?,
+            };
+            return Ok(Guard::Constrained(Box::new(matcher)));
         }
         let mut words = vec![0; vocabulary.len().div_ceil(32)];
         for id in 0..vocabulary.len() {
             let used = vocabulary.token(id as TokenId).is_some_and(|token| *token != Token::Unused);
             words[id / 32] |= u32::from(used) << (id % 32);
         }
-        Guard::Free(words)
+        Ok(Guard::Free(words))
     }
 
     pub fn mask(&mut self) -> Result<Mask<'_>> {
@@ -60,6 +68,11 @@ impl Guard {
         }
         let rest = whole.get(matcher.text().len()..cut).unwrap_or_default();
         matcher.accept_bytes(rest).is_ok() && matcher.can_stop()
+    }
+
+    /// Whether the output is complete within a number of tokens.
+    pub fn is_budgeted(&self) -> bool {
+        matches!(self, Guard::Constrained(matcher) if matcher.tokens_left().is_some())
     }
 
     /// Whether the document is whole and nothing may follow.

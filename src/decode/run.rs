@@ -51,12 +51,16 @@ impl<'m> Decoder<'m> {
     /// # Errors
     /// [`Kind::BadArgument`] for settings out of range, an empty prompt, a constraint over another
     /// vocabulary, or a strategy that the models cannot serve; [`Kind::TooLarge`] if the prompt does
-    /// not fit the context; [`Kind::Model`] if the model fails; [`Kind::Cancelled`].
+    /// not fit the context; [`Kind::BudgetTooSmall`] if the constraint has no document of so few tokens;
+    /// [`Kind::Model`] if the model fails; [`Kind::Cancelled`].
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
         let mut output = Output::new(request)?;
-        let mut guard = Guard::new(request, self.main.model.vocabulary());
+        let room = self.main.model.context_len() - request.prompt.len();
+        // The last token need not fit the context: nothing is computed after it.
+        let most = request.max_tokens.min(room + 1);
+        let mut guard = Guard::new(request, self.main.model.vocabulary(), most)?;
         output.statistics.reused_tokens = self.main.reuse(&request.prompt)?;
         if let Some(assistant) = &mut self.assistant {
             assistant.reuse(&request.prompt)?;
@@ -106,7 +110,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Refuses what cannot work before the model does anything.
-    pub(crate) fn check(&self, request: &Request) -> Result<()> {
+    fn check(&self, request: &Request) -> Result<()> {
         let bad = |message: &str| Err(Error::new(Kind::BadArgument, message));
         let (prompt, room) = (request.prompt.len(), self.main.model.context_len());
         if prompt == 0 {

@@ -61,6 +61,7 @@ mod length;
 mod literal;
 mod node;
 mod shape;
+mod shortest;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -68,6 +69,7 @@ mod walk;
 
 pub use node::Exprs;
 pub use shape::Shape;
+pub use shortest::Shortest;
 
 /// Index of an expression in its [`Exprs`]. Equal ids mean equal (normalised) expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,6 +5,7 @@
 //!   flow      what may be empty, what begins with what
 //!   state     one terminal state and its move by one byte (UTF-8, JSON escapes)
 //!   states    all of them, interned, with memoised moves; universal ones shared
+//!   shortest  the shortest text that completes a terminal
 //!   number    the automaton of a set of numbers
 //!   objects   which keys may come next        arrays   which items may come next
 //!                                             unique   items that must differ
@@ -16,20 +17,21 @@
 //! The machine knows no tokens: it runs on bytes. Everything in it that costs something is a
 //! function of interned ids and memoised.
 
-mod arrays;
+pub(crate) mod arrays;
 pub mod concurrent;
 mod flow;
 pub mod number;
-mod objects;
+pub(crate) mod objects;
 pub mod program;
 pub mod run;
+pub(crate) mod shortest;
 pub mod stack;
 pub mod state;
 pub mod states;
 #[cfg(test)]
 mod tests;
 mod unique;
-mod values;
+pub(crate) mod values;
 
 pub use program::Program;
 pub use run::{Output, Sequence, Thread};

@@ -262,6 +262,54 @@ impl ObjectTable {
         program.states().start_string(expr).unwrap_or(Start::DEAD)
     }
 
+    /// The required keys that are not there, if nothing else keeps the object from ending: then
+    /// its shortest completion is these keys.
+    pub fn plain_missing(
+        &self,
+        program: &Program,
+        spec: &ObjectSpec,
+        seen: &Seen,
+        depth: u8,
+    ) -> Option<Vec<u32>> {
+        if !self.needs.is_empty() {
+            return None;
+        }
+        let view = View::new(self, program, spec, seen, depth);
+        let count = seen.count + view.missing.len() as u64;
+        let enough = !self.counted || count >= spec.min;
+        (enough && view.class_missing == 0).then_some(view.missing)
+    }
+
+    /// What a short completion does next: it ends if it can (unless it must `stay`, after a comma),
+    /// else takes the first required key that may come, else a key of a class that must have more,
+    /// else the cheapest key by `price`. `None` if nothing can come.
+    pub fn plan(
+        &self,
+        program: &Program,
+        spec: &ObjectSpec,
+        seen: &Seen,
+        depth: u8,
+        stay: bool,
+        price: &dyn Fn(Next) -> u64,
+    ) -> Option<Next> {
+        let view = View::new(self, program, spec, seen, depth);
+        if !stay && view.can_close() {
+            return Some(Next::Close);
+        }
+        let allowed = |key: &u32| view.may_come(*key) && view.completes_after(*key);
+        if let Some(&key) = view.missing.iter().find(|&key| allowed(key)) {
+            return Some(Next::Declared(key));
+        }
+        let classes = (0..spec.others.len() as u32).filter(|&class| view.class_may_come(class));
+        let count = |class: u32| seen.classes.get(class as usize).copied().unwrap_or(0);
+        let owed = |class: &u32| u64::from(count(*class)) < spec.others[*class as usize].min;
+        if let Some(class) = classes.clone().find(owed) {
+            return Some(Next::Other(class));
+        }
+        let declared = (0..spec.properties.len() as u32).filter(allowed).map(Next::Declared);
+        declared.chain(classes.map(Next::Other)).min_by_key(|&next| price(next))
+    }
+
     /// One terminal for the declared keys `allowed` (indices, ascending).
     pub(super) fn declared_start(
         &self,
@@ -285,6 +333,17 @@ impl ObjectTable {
         // A set of literals needs no search for emptiness, so this cannot fail.
         program.states().start_string(expr).unwrap_or(Start::DEAD)
     }
+}
+
+/// What may come next in an object, for a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The closing brace.
+    Close,
+    /// A declared key, by index.
+    Declared(u32),
+    /// An undeclared key, by class.
+    Other(u32),
 }
 
 /// An object in one situation: what is required, what is left.

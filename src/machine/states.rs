@@ -366,7 +366,7 @@ impl States {
     }
 
     /// The level that a state belongs to.
-    fn level(&self, id: StateId) -> &States {
+    pub(super) fn level(&self, id: StateId) -> &States {
         match &self.base {
             Some(base) if !id.is_local() => base,
             _ => self,
@@ -461,6 +461,11 @@ impl States {
     fn lock(&self) -> MutexGuard<'_, Cold> {
         // A panic elsewhere cannot leave the tables half-written: pushes are the last step.
         self.cold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` on the alphabet of this level.
+    pub(super) fn with_alphabet<T>(&self, work: impl FnOnce(&mut Alphabet) -> T) -> T {
+        work(&mut self.lock().alphabet)
     }
 
     /// Runs `use_exprs` on the expressions of this level.

@@ -46,12 +46,17 @@ pub struct Parts {
     pub tokens: Vec<TokenId>,
     /// Sets of special tokens, by index.
     pub specials: Vec<u32>,
+    /// Bits of more tokens, one per id of the vocabulary; empty if there are none.
+    pub words: Vec<u32>,
 }
 
 impl Parts {
     /// The union; what was collected is taken out.
     pub fn finish(&mut self, tables: &Tables, specials: &[TokenSet]) -> Allowed {
         let mut wide = Vec::new();
+        if !self.words.is_empty() {
+            wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
+        }
         for id in self.tables.drain(..) {
             match &tables.get(id).inside {
                 TokenSet::Sparse(ids) => self.tokens.extend_from_slice(ids),

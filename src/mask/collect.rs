@@ -82,6 +82,18 @@ impl Followers {
         self.threads.clear();
     }
 
+    /// The threads that follow once the terminal on top of `stack` is complete.
+    pub fn after(
+        &mut self,
+        sequence: &mut Sequence,
+        program: &Program,
+        stack: StackId,
+        literal: Option<LiteralId>,
+    ) -> &[Thread] {
+        let range = self.get(sequence, program, stack, literal);
+        &self.threads[range]
+    }
+
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
         self.index.capacity() * 24 + self.threads.capacity() * size_of::<Thread>()

@@ -23,7 +23,7 @@
 //! readers of warm steps hold no lock, those who learn hold the only one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
@@ -33,6 +33,7 @@ use super::set::TokenSet;
 use super::tables::Tables;
 use crate::error::Result;
 use crate::machine::concurrent::{Arena, ReadMap};
+use crate::machine::stack::StackId;
 use crate::machine::{Output, Program, Sequence, Thread};
 use crate::vocab::TokenId;
 
@@ -61,6 +62,10 @@ impl ConfigId {
 pub struct Config {
     threads: Box<[Thread]>,
     allowed: OnceLock<Allowed>,
+    /// Tokens that complete it, see `cost`.
+    pub(crate) cost: OnceLock<u64>,
+    /// Tokens with which any token may be taken, see `cost::narrow`.
+    pub(crate) ample: OnceLock<u64>,
 }
 
 impl Config {
@@ -106,6 +111,32 @@ struct Learner {
     parts: Parts,
     from: Vec<Thread>,
     to: Vec<Thread>,
+    memo: Memo,
+}
+
+/// How a completion begins: at most as many bytes as the longest token has.
+#[derive(Debug, Clone)]
+pub struct Lead {
+    /// The bytes.
+    pub text: Box<[u8]>,
+    /// The tokens of the completion from each byte on, and from the end of `text` on.
+    pub costs: Box<[u64]>,
+}
+
+/// What the layer `cost` has found out about stacks and threads; it dies with them.
+#[derive(Debug, Clone, Default)]
+pub struct Memo {
+    /// How completions of stacks begin; several for a stack that is several.
+    pub stacks: HashMap<StackId, Arc<[Lead]>>,
+    /// Costs of threads.
+    pub threads: HashMap<Thread, u64>,
+}
+
+impl Memo {
+    /// Bytes of memory, about.
+    fn bytes(&self) -> usize {
+        self.stacks.len() * 1_024 + self.threads.len() * 48
+    }
 }
 
 /// Where a step of bytes led.
@@ -133,6 +164,7 @@ impl Configs {
                 parts: Parts::default(),
                 from: Vec::new(),
                 to: Vec::new(),
+                memo: Memo::default(),
             }),
             bytes: AtomicUsize::new(0),
             full: AtomicBool::new(false),
@@ -308,6 +340,20 @@ impl Configs {
         self.intern(&mut ours, &threads)
     }
 
+    /// Gives `work` what configurations are computed with, and counts what it remembers.
+    pub(crate) fn study<T>(
+        &self,
+        work: impl FnOnce(&mut Sequence, &mut Followers, &mut Memo) -> T,
+    ) -> T {
+        let mut learner = self.learner();
+        let Learner { sequence, followers, memo, .. } = &mut *learner;
+        let before = memo.bytes();
+        let result = work(sequence, followers, memo);
+        let after = memo.bytes();
+        self.grow(&learner, after - before);
+        result
+    }
+
     fn learner(&self) -> MutexGuard<'_, Learner> {
         self.cold.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -317,7 +363,12 @@ impl Configs {
             return id;
         }
         let threads: Box<[Thread]> = threads.into();
-        let config = Config { threads: threads.clone(), allowed: OnceLock::new() };
+        let config = Config {
+            threads: threads.clone(),
+            allowed: OnceLock::new(),
+            cost: OnceLock::new(),
+            ample: OnceLock::new(),
+        };
         let id = ConfigId(self.arena.push(config));
         self.grow(learner, 2 * size_of_val(&*threads) + size_of::<Config>());
         learner.ids.insert(threads, id);

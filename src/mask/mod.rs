@@ -19,7 +19,7 @@
 //! constraint.
 
 pub mod allowed;
-mod collect;
+pub(crate) mod collect;
 pub mod configs;
 mod difference;
 mod lengths;
@@ -28,6 +28,6 @@ pub mod tables;
 mod walk;
 
 pub use allowed::Allowed;
-pub use configs::{Arrival, Basis, ConfigId, Configs};
+pub use configs::{Arrival, Basis, ConfigId, Configs, Lead, Memo};
 pub use set::TokenSet;
 pub use tables::{BoundaryId, TableId, Tables};

@@ -39,7 +39,7 @@ impl BoundaryId {
     /// Before every token.
     pub const ROOT: BoundaryId = BoundaryId(Trie::ROOT);
 
-    fn is_local(self) -> bool {
+    pub(crate) fn is_local(self) -> bool {
         self.0 & LOCAL != 0
     }
 

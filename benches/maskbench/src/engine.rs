@@ -11,6 +11,50 @@ use crate::tokens::Tokens;
 use crate::{EngineName, PropertyOrder};
 use anyhow::Result;
 
+/// How many tokens a document may have, the end token counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// So many.
+    Tokens(u64),
+    /// So many more than the least.
+    More(u64),
+    /// So many times the least, rounded up.
+    Times(f64),
+}
+
+impl Budget {
+    /// The budget for a schema whose shortest document takes `min` tokens.
+    pub fn tokens(self, min: u64) -> u64 {
+        match self {
+            Budget::Tokens(tokens) => tokens,
+            Budget::More(more) => min.saturating_add(more),
+            Budget::Times(factor) => (min as f64 * factor).ceil() as u64,
+        }
+    }
+}
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+
+    /// `min`, `min+K`, `xF` or a number.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let bad = || format!("{text:?} is none of min, min+K, xF and a number");
+        if text == "min" {
+            return Ok(Budget::More(0));
+        }
+        if let Some(more) = text.strip_prefix("min+") {
+            return more.parse().map(Budget::More).map_err(|_| bad());
+        }
+        match text.strip_prefix('x') {
+            None => text.parse().map(Budget::Tokens).map_err(|_| bad()),
+            Some(factor) => {
+                let factor = factor.parse().ok().filter(|factor| (1.0..=1e6).contains(factor));
+                factor.map(Budget::Times).ok_or_else(bad)
+            }
+        }
+    }
+}
+
 /// What to compile.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
@@ -30,6 +74,11 @@ pub trait Engine {
 pub trait Compiled {
     /// A sequence at its start.
     fn start(&mut self) -> Result<Box<dyn Sequence>>;
+    /// A sequence that is complete within a budget of tokens, and that budget; `None` if the engine
+    /// knows no budgets or this one is too small.
+    fn start_within(&mut self, _budget: Budget) -> Result<Option<(Box<dyn Sequence>, u64)>> {
+        Ok(None)
+    }
 }
 
 /// The state of one sequence.
@@ -50,4 +99,16 @@ pub fn new(name: EngineName, json: &[u8], tokens: &Tokens) -> Result<Box<dyn Eng
         #[cfg(feature = "xgrammar")]
         EngineName::Xgrammar => Box::new(xgrammar::Xgrammar::new(json, tokens)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets() {
+        let tokens = |text: &str| text.parse::<Budget>().map(|budget| budget.tokens(7));
+        assert_eq!(["min", "min+3", "x1.5", "256"].map(tokens), [7, 10, 11, 256].map(Ok));
+        assert!(["", "max", "min-1", "x0.5", "xy", "-1"].iter().all(|text| tokens(text).is_err()));
+    }
 }

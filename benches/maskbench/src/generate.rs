@@ -4,7 +4,7 @@
 //! end takes a token that closes something (`}`, `]`, `"`), else one of a single byte, so that also a
 //! pattern such as `@[a-z]+\.com` is soon through. Where an object may want a key, the names that
 //! the schema requires are tried, since a random name would seldom be one of them.
-use crate::engine::{Compiled, Sequence};
+use crate::engine::{Budget, Compiled, Sequence};
 use crate::record::Generated;
 use crate::tokens::Tokens;
 use anyhow::Result;
@@ -43,6 +43,23 @@ enum Outcome {
     Complete(Vec<u8>),
     Stuck,
     GivenUp,
+    OverBudget,
+}
+
+/// How many documents, and how long they may be.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// Documents of each schema.
+    pub count: usize,
+    /// Tokens of each.
+    pub budget: Option<Budget>,
+}
+
+/// Where a document must end.
+#[derive(Clone, Copy)]
+struct End {
+    tokens: u64,
+    budgeted: bool,
 }
 
 impl<'a> Generator<'a> {
@@ -59,7 +76,7 @@ impl<'a> Generator<'a> {
         compiled: &mut dyn Compiled,
         id: &str,
         schema: &str,
-        count: usize,
+        Wanted { count, budget }: Wanted,
         mask: &mut [u32],
     ) -> Result<Option<Generated>> {
         let rng = &mut seeded(id);
@@ -68,10 +85,22 @@ impl<'a> Generator<'a> {
             return Ok(None);
         };
         let names = self.required_names(&schema)?;
-        let mut generated = Generated::default();
+        let over_budget = budget.map(|_| 0);
+        let mut generated = Generated { over_budget, ..Generated::default() };
         for _ in 0..count {
-            let mut sequence = compiled.start()?;
-            match self.document(&mut *sequence, &names, rng, mask)? {
+            let (mut sequence, tokens) = match budget {
+                None => (compiled.start()?, u64::MAX),
+                Some(budget) => match compiled.start_within(budget)? {
+                    Some(started) => started,
+                    None => break,
+                },
+            };
+            let end = End { tokens, budgeted: budget.is_some() };
+            match self.document(&mut *sequence, &names, rng, mask, end)? {
+                Outcome::OverBudget => {
+                    generated.over_budget = generated.over_budget.map(|n| n + 1);
+                    generated.n += 1;
+                }
                 Outcome::Complete(bytes) => {
                     let verdict = judge_text(&judge, &bytes);
                     if verdict.is_err() && has_long_number(&bytes) {
@@ -102,15 +131,21 @@ impl<'a> Generator<'a> {
         names: &[Vec<u32>],
         rng: &mut fastrand::Rng,
         mask: &mut [u32],
+        end: End,
     ) -> Result<Outcome> {
         let mut bytes: Vec<u8> = Vec::new();
         // Tokens of a name that is being tried, the next one last.
         let mut name: Vec<u32> = Vec::new();
         for step in 0..TOKENS_MAX {
+            // The end token counts.
+            if step as u64 >= end.tokens {
+                return Ok(Outcome::OverBudget);
+            }
             sequence.fill(mask)?;
-            let hurry = rng.usize(..TOKENS_CALM) < step;
+            // With a budget documents end by themselves; nothing but that is to be tested.
+            let hurry = !end.budgeted && rng.usize(..TOKENS_CALM) < step;
             let stop = sequence.can_stop()?;
-            if stop && (hurry || rng.u8(..4) == 0) {
+            if stop && (hurry || (!end.budgeted && rng.u8(..4) == 0)) {
                 return Ok(Outcome::Complete(bytes));
             }
             if !names.is_empty() && wants_key(&bytes) {

@@ -83,6 +83,10 @@ struct EngineArgs {
     /// Documents to generate for each schema from random tokens of the mask.
     #[arg(long, value_name = "K", default_value_t = 0)]
     generate: usize,
+    /// The budget of each of them, in tokens: `min`, `min+K`, `xF` (times the least) or a number;
+    /// OUT then counts those that are over it.
+    #[arg(long, value_name = "SPEC")]
+    budget: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -44,4 +44,7 @@ pub struct Generated {
     pub invalid: usize,
     /// Those for which no token was left before their end.
     pub dead_ends: usize,
+    /// Those that were not complete within their budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<usize>,
 }

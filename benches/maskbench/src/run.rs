@@ -1,8 +1,9 @@
 //! Runs a worker over the cases and writes what it says.
 use crate::case::{Case, read_lines};
+use crate::engine::Budget;
 use crate::record::Record;
 use crate::{EngineArgs, EngineName, PropertyOrder, RunArgs};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, IsTerminal, Write};
@@ -61,6 +62,11 @@ impl Worker {
         command.arg("--tokenizer").arg(&args.tokenizer);
         command.args(["--property-order", order(args.property_order)]);
         command.args(["--generate", &args.generate.to_string()]);
+        if let Some(budget) = &args.budget {
+            // A mistake is better reported once than by the worker.
+            budget.parse::<Budget>().map_err(|reason| anyhow!("--budget: {reason}"))?;
+            command.args(["--budget", budget]);
+        }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().context("the worker has no input")?;
         let output = child.stdout.take().context("the worker has no output")?;
@@ -139,7 +145,9 @@ impl Progress {
         self.refused += usize::from(record.compile_error.is_some());
         self.wrong += record.tests.iter().filter(|test| test.valid != test.accepted).count();
         let generated = record.generated.as_ref();
-        self.invalid += generated.map_or(0, |generated| generated.invalid + generated.dead_ends);
+        self.invalid += generated.map_or(0, |generated| {
+            generated.invalid + generated.dead_ends + generated.over_budget.unwrap_or(0)
+        });
     }
 
     fn summary(&self) -> String {

@@ -1,11 +1,11 @@
 //! Measures cases: one comes in as a line, one [`Record`] goes out as a line.
 use crate::case::Case;
-use crate::engine::{self, Compiled, Engine, Sequence, Source};
-use crate::generate::Generator;
+use crate::engine::{self, Budget, Compiled, Engine, Sequence, Source};
+use crate::generate::{Generator, Wanted};
 use crate::record::{Record, Verdict};
 use crate::tokens::Tokens;
 use crate::{EngineArgs, PropertyOrder};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
@@ -93,8 +93,10 @@ impl Bench<'_> {
         }
         if let (Source::Schema(schema), 1..) = (source, self.args.generate) {
             let (generator, mask) = (&self.generator, &mut self.mask);
-            let count = self.args.generate;
-            record.generated = generator.run(&mut *compiled, &case.id, schema, count, mask)?;
+            let budget = self.args.budget.as_deref().map(str::parse::<Budget>);
+            let budget = budget.transpose().map_err(|reason| anyhow!("--budget: {reason}"))?;
+            let wanted = Wanted { count: self.args.generate, budget };
+            record.generated = generator.run(&mut *compiled, &case.id, schema, wanted, mask)?;
         }
         Ok(record)
     }

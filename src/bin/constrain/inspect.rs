@@ -79,13 +79,17 @@ fn over_vocabulary(
     grammar: &Grammar,
     vocabulary: &Vocabulary,
 ) -> Result<Value, Failure> {
-    let mut matcher = form.constraint(grammar, vocabulary)?.matcher();
+    let constraint = form.constraint(grammar, vocabulary)?;
+    let min_tokens = Some(constraint.min_tokens()?).filter(|&min| min != u64::MAX);
+    let mut matcher = constraint.matcher();
     let allowed = matcher.mask()?.count();
     Ok(json!({
         "tokens": vocabulary.len(),
         "end_tokens": vocabulary.end_tokens(),
         "trie_nodes": vocabulary.trie().len(),
         "longest_token_bytes": vocabulary.trie().max_len(),
+        "min_tokens": min_tokens,
+        "min_tokens_exact": constraint.min_tokens_is_exact()?,
         "allowed_first": allowed,
         "forced_first": String::from_utf8_lossy(&matcher.forced_bytes()),
     }))

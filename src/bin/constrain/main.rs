@@ -8,7 +8,6 @@ mod args;
 mod check;
 mod compile;
 mod expected;
-mod fields;
 mod generate;
 mod input;
 mod inspect;

@@ -1,10 +1,10 @@
 //! This project's engine.
-use super::{Compiled, Engine, Sequence, Source};
+use super::{Budget, Compiled, Engine, Sequence, Source};
 use crate::PropertyOrder;
 use crate::tokens::Tokens;
 use anyhow::Result;
 use constrain::syntax::Syntax;
-use constrain::{Constraint, Grammar, Matcher, Vocabulary, grammar, schema};
+use constrain::{Constraint, Grammar, Kind, Matcher, Vocabulary, grammar, schema};
 
 /// The library with a vocabulary.
 pub struct Ours {
@@ -43,6 +43,15 @@ struct Ready(Constraint);
 impl Compiled for Ready {
     fn start(&mut self) -> Result<Box<dyn Sequence>> {
         Ok(Box::new(Running(self.0.matcher())))
+    }
+
+    fn start_within(&mut self, budget: Budget) -> Result<Option<(Box<dyn Sequence>, u64)>> {
+        let tokens = budget.tokens(self.0.min_tokens()?);
+        match self.0.matcher_within(tokens) {
+            Ok(matcher) => Ok(Some((Box::new(Running(matcher)), tokens))),
+            Err(error) if matches!(error.kind(), Kind::BudgetTooSmall { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

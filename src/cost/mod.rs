@@ -1,0 +1,155 @@
+//! What it costs to finish: the number of tokens that completes a configuration.
+//!
+//! A budget of tokens is kept by never allowing a token after which the document can no longer be
+//! completed with what is left. So each configuration has a *cost*, and a token is allowed under a
+//! budget of `left` tokens if the cost of the configuration after it is at most `left - 1`.
+//!
+//! # Two numbers
+//!
+//! **The aligned cost** of a configuration is what the masks use. It counts tokens that end where
+//! terminals end: the rest of the current terminal, then terminal by terminal what is still owed.
+//!
+//! ```text
+//! spell       tokens of a text, the fewest               "name": with the tokens `"na`, `me"`: 2
+//! terminal    tokens of a terminal from one of its states, along its shortest text
+//! nodes       tokens of each node of the grammar: a least fixpoint
+//! owed        tokens that an open container still needs  object without `name`: comma, key, colon, value, brace
+//! prices      tokens of a stack, of a thread: sums of these, memoised for the sequence
+//! ends        the states that the tokens of a table end in
+//! narrow      the mask under a budget
+//! plan        a whole completion in few tokens
+//! ```
+//!
+//! Worked example, with single bytes and `true` as tokens: after `{"a":` for an object whose `a` is
+//! a boolean and whose `b` (a string) is required too, the thread *boolean* costs 1 (`true`), the
+//! object owes comma 1, key `"b"` 3, colon 1, value `""` 2, brace 1. With the end token: 10.
+//!
+//! **The least cost** of the start of a document is what is reported and refused by, see `plan`:
+//! it also counts tokens that reach across terminals (`":"`, `"},{"`), hence it may be lower.
+//!
+//! # Invariants
+//!
+//! * *Achievable.* A cost is the length of some completion in tokens: never below the least.
+//! * *Consistent.* A configuration of cost `n > 1` allows a token after which the cost is at most
+//!   `n - 1`; cost 1 allows the end token. By induction a mask under a budget is never empty,
+//!   and the output ends within it. It holds by construction: each part's cost is the length of one
+//!   way on (the shortest text of a terminal, the plan of a container), and the ways are
+//!   *stable*: a step along them leads to a part whose way is the rest.
+//! * *Pure.* A cost is a function of the configuration, whatever was computed before: masks under a
+//!   budget are the same after a rollback as in a fresh replay.
+//! * At most the number of bytes of that completion, if every byte is a token.
+//!
+//! # Where it is not the least
+//!
+//! The aligned cost is above the least number of tokens where tokens reach across terminals, where a
+//! longer text takes fewer tokens than the shortest one, and where an object must have more
+//! properties than are required or has dependent ones (it plans one key after the other). What cannot be planned (over 256
+//! distinct keys or items, a pattern whose shortest string was not found) costs [`NEVER`]:
+//! no budget is enough then.
+
+mod ends;
+mod narrow;
+mod nodes;
+mod owed;
+mod plan;
+mod prices;
+mod spell;
+mod texts;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hashbrown::HashMap;
+
+use crate::error::Result;
+use crate::grammar::NodeId;
+use crate::machine::Program;
+use crate::machine::shortest::Rest;
+use crate::machine::states::{Excess, StateId};
+use crate::vocab::Vocabulary;
+
+pub use ends::EndTables;
+pub use narrow::Judge;
+pub use plan::Plan;
+
+use nodes::Nodes;
+use spell::Spell;
+
+/// The cost of what cannot be planned; no budget is as large.
+pub const NEVER: u64 = u64::MAX;
+
+/// Most tokens per code point of a text that is too long to be spelled.
+const PER_CHARACTER: u64 = 12;
+
+/// The costs of the parts of a constraint.
+#[derive(Debug)]
+pub struct Costs {
+    vocabulary: Vocabulary,
+    spell: Spell,
+    terminals: Mutex<HashMap<StateId, u64>>,
+    bounds: Mutex<HashMap<StateId, u64>>,
+    /// The completions of nodes, by depth where that matters.
+    texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
+    nodes: OnceLock<Result<Nodes>>,
+    distinct: owed::Distinct,
+    ends: EndTables,
+}
+
+impl Costs {
+    /// Nothing computed yet. `shared` are the end tables of the vocabulary.
+    pub fn new(vocabulary: &Vocabulary, shared: Arc<EndTables>) -> Self {
+        Self {
+            vocabulary: vocabulary.shallow(),
+            spell: Spell::new(vocabulary),
+            terminals: Mutex::default(),
+            bounds: Mutex::default(),
+            texts: Mutex::default(),
+            nodes: OnceLock::new(),
+            distinct: owed::Distinct::default(),
+            ends: EndTables::local(shared),
+        }
+    }
+
+    /// The costs of the nodes, made at the first call.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if the fuel of the grammar's limits is used up.
+    fn nodes(&self, program: &Program) -> Result<&Nodes> {
+        let made = self.nodes.get_or_init(|| Nodes::new(self, program));
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The tokens of a terminal from one of its states, along its shortest text.
+    fn terminal(&self, program: &Program, state: StateId, excess: Excess) -> u64 {
+        let known = lock(&self.terminals).get(&state).copied();
+        let own = known.unwrap_or_else(|| {
+            let tokens = match program.states().shortest(state) {
+                Rest::Text(text) => self.spell.tokens(&text),
+                Rest::Long(points) => points.saturating_mul(PER_CHARACTER),
+                Rest::Special(_) => 1,
+                Rest::Unknown => NEVER,
+            };
+            lock(&self.terminals).insert(state, tokens);
+            tokens
+        });
+        own.saturating_add(self.spell.spaces(u64::from(excess.min)))
+    }
+
+    /// At least the cost of any state that tokens lead to from `state`; [`NEVER`] if that is not
+    /// known without looking.
+    fn bound(&self, program: &Program, state: StateId, excess: Excess) -> u64 {
+        let known = lock(&self.bounds).get(&state).copied();
+        let own = known.unwrap_or_else(|| {
+            // Bytes bound tokens only if all of them are tokens.
+            let bytes = program.states().longest_rest(state).filter(|_| self.spell.any_byte());
+            let bound = bytes.unwrap_or(NEVER);
+            lock(&self.bounds).insert(state, bound);
+            bound
+        });
+        own.saturating_add(self.spell.spaces_at_most(u64::from(excess.min)))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Entries are inserted whole, so a panic elsewhere leaves nothing half-written.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

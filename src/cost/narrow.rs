@@ -1,0 +1,326 @@
+//! The mask under a budget.
+//!
+//! It follows the same chain of tables as a mask without one (`mask::collect`), but takes from
+//! each table only the groups of tokens ([`super::ends`]) after which what is left suffices.
+//!
+//! **Ample.** Nearly always the budget is so large that no token can be wrong. To know that without
+//! looking at groups, each configuration has a number of tokens with which it is *ample*: two (the
+//! token, and the end token) more than the worst cost one token later. That is bounded by the greatest sum,
+//! along the chain, of what the states of a terminal can cost ([`Costs::bound`]) and what is owed
+//! below it. With so many tokens left, the mask is the same object as without a budget.
+//!
+//! By hand: `{"a":"x` with `a` a string: from the body of the string, tokens lead at worst into an
+//! escape (13 bytes to finish), then the brace: worst 14. With 16 tokens left the mask is ample; with
+//! fewer, tokens such as `\u` fall away; with 3 left only what closes the string remains.
+
+use hashbrown::HashSet;
+
+use super::plan::{self, Plan};
+use super::prices::Pricer;
+use super::{Costs, NEVER};
+use crate::error::Result;
+use crate::expr::LiteralId;
+use crate::machine::{Output, Program, Sequence, StateId, Thread};
+use crate::mask::allowed::Parts;
+use crate::mask::collect::Followers;
+use crate::mask::{Basis, BoundaryId, ConfigId, Configs, Memo, TableId, TokenSet};
+use crate::vocab::TokenId;
+
+/// A constraint's costs, and the configurations that are judged by them.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The costs.
+    pub costs: &'a Costs,
+    /// The grammar over the vocabulary.
+    pub basis: &'a Basis,
+    /// The configurations.
+    pub configs: &'a Configs,
+}
+
+impl Judge<'_> {
+    /// The tokens that complete a configuration, the end token counted; 0 if it is finished.
+    ///
+    /// # Errors
+    /// [`crate::Kind::TooComplex`] if the grammar is too large for its limits.
+    #[inline]
+    pub fn cost(&self, id: ConfigId) -> Result<u64> {
+        let config = self.configs.get(id);
+        if let Some(&cost) = config.cost.get() {
+            return Ok(cost);
+        }
+        if config.is_finished() {
+            return Ok(0);
+        }
+        let cost = self.study(|narrow| narrow.cost(config.threads()))?.saturating_add(1);
+        Ok(*config.cost.get_or_init(|| cost))
+    }
+
+    /// With how many tokens left any token of the mask may be taken.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    #[inline]
+    pub fn ample(&self, id: ConfigId) -> Result<u64> {
+        let config = self.configs.get(id);
+        if let Some(&ample) = config.ample.get() {
+            return Ok(ample);
+        }
+        let worst = self.study(|narrow| narrow.worst(config.threads()))?;
+        Ok(*config.ample.get_or_init(|| worst.saturating_add(2)))
+    }
+
+    /// A whole document in few tokens that `accepts` says is one.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn plan(&self, accepts: &dyn Fn(&[TokenId]) -> bool) -> Result<Option<Plan>> {
+        plan::search(self, self.configs.get(ConfigId::START).threads(), accepts)
+    }
+
+    /// The tokens after which `left - 1` tokens suffice. `text` is the output so far.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn narrow(&self, id: ConfigId, text: &[u8], left: u64) -> Result<Parts> {
+        let threads = self.configs.get(id).threads();
+        self.study(|narrow| narrow.narrow(threads, text, left))
+    }
+
+    pub(super) fn study<T>(&self, work: impl FnOnce(&mut Narrow<'_>) -> Result<T>) -> Result<T> {
+        let nodes = self.costs.nodes(&self.basis.program)?;
+        self.configs.study(|sequence, followers, memo| {
+            let (costs, basis) = (self.costs, self.basis);
+            let result = work(&mut Narrow { costs, basis, nodes, sequence, followers, memo })?;
+            sequence.check()?;
+            basis.program.states().trouble()?;
+            Ok(result)
+        })
+    }
+}
+
+/// What it takes to judge a configuration.
+pub(super) struct Narrow<'a> {
+    pub costs: &'a Costs,
+    pub basis: &'a Basis,
+    pub nodes: &'a super::nodes::Nodes,
+    pub sequence: &'a mut Sequence,
+    pub followers: &'a mut Followers,
+    pub memo: &'a mut Memo,
+}
+
+/// The places that a token can be in: terminals that begin inside it, each visited once.
+#[derive(Default)]
+pub(super) struct Chain {
+    todo: Vec<(BoundaryId, Thread)>,
+    /// All that were ever in it; looked through in order while they are few.
+    visited: Vec<(BoundaryId, Thread)>,
+    known: HashSet<(BoundaryId, Thread)>,
+}
+
+/// Up to how many places are looked through in order.
+const FEW: usize = 16;
+
+impl Chain {
+    fn push(&mut self, boundary: BoundaryId, thread: Thread) {
+        let place = (boundary, thread);
+        if self.visited.len() < FEW {
+            if self.visited.contains(&place) {
+                return;
+            }
+            self.visited.push(place);
+        } else {
+            if self.visited.contains(&place) || !self.known.insert(place) {
+                return;
+            }
+        }
+        self.todo.push(place);
+    }
+
+    pub fn pop(&mut self) -> Option<(BoundaryId, Thread)> {
+        self.todo.pop()
+    }
+}
+
+impl Narrow<'_> {
+    fn program(&self) -> &Program {
+        &self.basis.program
+    }
+
+    /// The cost of a thread.
+    pub fn thread(&mut self, thread: Thread) -> u64 {
+        let program = &self.basis.program;
+        let stacks = &mut self.sequence.stacks;
+        let (costs, nodes, memo) = (self.costs, self.nodes, &mut *self.memo);
+        Pricer { costs, program, nodes, memo, stacks }.thread(thread)
+    }
+
+    /// The cost of a configuration.
+    fn cost(&mut self, threads: &[Thread]) -> Result<u64> {
+        Ok(threads.iter().map(|&thread| self.thread(thread)).min().unwrap_or(NEVER))
+    }
+
+    /// The cost once the terminal of `at` is complete.
+    fn after(&mut self, at: Thread, literal: Option<LiteralId>) -> u64 {
+        let program = &self.basis.program;
+        let followers = self.followers.after(self.sequence, program, at.stack, literal);
+        let stacks = &mut self.sequence.stacks;
+        let (costs, nodes, memo) = (self.costs, self.nodes, &mut *self.memo);
+        let mut pricer = Pricer { costs, program, nodes, memo, stacks };
+        followers.iter().map(|&thread| pricer.thread(thread)).min().unwrap_or(NEVER)
+    }
+
+    /// The threads that follow once the terminal of `at` is complete.
+    pub fn followers_of(&mut self, at: Thread, literal: Option<LiteralId>) -> Vec<Thread> {
+        self.followers.after(self.sequence, &self.basis.program, at.stack, literal).to_vec()
+    }
+
+    /// At least the cost where any token inside the terminal of `at` ends.
+    fn bound(&mut self, at: Thread) -> u64 {
+        let program = &self.basis.program;
+        let stacks = &mut self.sequence.stacks;
+        let (costs, nodes, memo) = (self.costs, self.nodes, &mut *self.memo);
+        Pricer { costs, program, nodes, memo, stacks }.bound(at)
+    }
+
+    /// At least the cost of any configuration one token later.
+    fn worst(&mut self, threads: &[Thread]) -> Result<u64> {
+        let mut worst = 0;
+        let mut todo = self.begin(threads, &mut |narrow, thread, _| {
+            worst = worst.max(narrow.after(thread, None));
+        });
+        while let Some((boundary, at)) = todo.pop() {
+            if worst == NEVER || (boundary != BoundaryId::ROOT && self.sequence.is_vague(at.stack))
+            {
+                return Ok(NEVER);
+            }
+            let tables = &self.basis.tables;
+            let table = tables.get(tables.table(self.program().states(), boundary, at.state));
+            if !table.inside.is_empty() {
+                worst = worst.max(self.bound(at));
+            }
+            self.follow(at, &table.exits, &mut todo);
+        }
+        Ok(worst)
+    }
+
+    /// Where the chains of tables begin; `special` is told of the threads that are special tokens.
+    pub fn begin(
+        &mut self,
+        threads: &[Thread],
+        special: &mut dyn FnMut(&mut Self, Thread, u32),
+    ) -> Chain {
+        let mut todo = Chain::default();
+        for &thread in threads.iter().filter(|&&thread| thread != Thread::END) {
+            match self.program().states().get(thread.state).special() {
+                Some(index) => special(self, thread, index),
+                None => todo.push(BoundaryId::ROOT, thread),
+            }
+        }
+        todo
+    }
+
+    /// Adds the threads at which tokens go on after a terminal.
+    pub fn follow(
+        &mut self,
+        at: Thread,
+        exits: &[(Option<LiteralId>, BoundaryId)],
+        todo: &mut Chain,
+    ) {
+        let program = &self.basis.program;
+        for &(literal, exit) in exits {
+            let followers = self.followers.after(self.sequence, program, at.stack, literal);
+            for &next in followers {
+                if next.state.is_live() && program.states().get(next.state).continues() {
+                    todo.push(exit, next);
+                }
+            }
+        }
+    }
+
+    fn narrow(&mut self, threads: &[Thread], text: &[u8], left: u64) -> Result<Parts> {
+        let tables = &self.basis.tables;
+        let mut out = Parts::default();
+        if threads.contains(&Thread::END) && left > 0 {
+            out.tokens.extend_from_slice(tables.vocabulary().end_tokens());
+        }
+        // Without the token itself and the end token.
+        let Some(most) = left.checked_sub(2) else { return Ok(out) };
+        let mut todo = self.begin(threads, &mut |narrow, thread, index| {
+            if narrow.after(thread, None) <= most {
+                out.specials.push(index);
+            }
+        });
+        while let Some((boundary, at)) = todo.pop() {
+            if boundary != BoundaryId::ROOT && self.sequence.is_vague(at.stack) {
+                let table = tables.get(tables.table(self.program().states(), boundary, at.state));
+                let mut tokens = table.inside.ids();
+                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                for token in tokens {
+                    if self.tried(threads, text, token)? <= most {
+                        out.tokens.push(token);
+                    }
+                }
+                continue;
+            }
+            let id = tables.table(self.program().states(), boundary, at.state);
+            self.take(boundary, at, id, most, &mut out);
+            self.follow(at, &tables.get(id).exits, &mut todo);
+        }
+        Ok(out)
+    }
+
+    /// Adds the tokens of one table.
+    fn take(&mut self, boundary: BoundaryId, at: Thread, id: TableId, most: u64, out: &mut Parts) {
+        let tables = &self.basis.tables;
+        if tables.get(id).inside.is_empty() {
+            return;
+        }
+        if self.bound(at) <= most {
+            out.tables.push(id);
+            return;
+        }
+        let ends = self.costs.ends.get(tables, self.program().states(), boundary, at.state);
+        for (state, tokens) in &**ends {
+            if self.end_cost(at, *state) > most {
+                continue;
+            }
+            match tokens {
+                TokenSet::Sparse(ids) => out.tokens.extend_from_slice(ids),
+                TokenSet::Dense(words) => {
+                    out.words.resize(words.len(), 0);
+                    out.words.iter_mut().zip(words).for_each(|(word, own)| *word |= own);
+                }
+            }
+        }
+    }
+
+    /// The cost where a token ends in `state`, over the stack of `at`.
+    fn end_cost(&mut self, at: Thread, state: StateId) -> u64 {
+        let info = self.program().states().get(state);
+        let (goes_on, accepts) = (info.continues() || info.special().is_some(), info.accepts());
+        let literal = info.literal();
+        let mut cost = NEVER;
+        if goes_on {
+            let (state, excess) = self.program().states().refill(state, at.excess);
+            cost = self.thread(Thread { state, excess, stack: at.stack });
+        }
+        if accepts {
+            cost = cost.min(self.after(at, literal));
+        }
+        cost
+    }
+
+    /// The cost after a token that is tried byte by byte.
+    fn tried(&mut self, threads: &[Thread], text: &[u8], token: TokenId) -> Result<u64> {
+        let Some(bytes) = self.basis.tables.vocabulary().bytes(token) else { return Ok(NEVER) };
+        let mut text = text.to_vec();
+        let (mut from, mut to) = (threads.to_vec(), Vec::new());
+        for &byte in bytes {
+            text.push(byte);
+            let output = Output::Known(&text);
+            self.sequence.step(&self.basis.program, &from, byte, output, &mut to);
+            std::mem::swap(&mut from, &mut to);
+        }
+        self.cost(&from)
+    }
+}

@@ -1,0 +1,202 @@
+//! A whole document in few tokens.
+//!
+//! The search walks from thread to thread by whole tokens. All tokens that lead to the same thread
+//! are one step, so that a string of any length is one or two places, not one per spelling.
+//!
+//! First by breadth: the first way that reaches the end is the least there is, for tokens are
+//! what is counted. If that takes too long (beyond [`EXACT`] threads), best first: by the tokens so
+//! far and the aligned cost of the rest. Then tokens that reach across terminals are found where
+//! they are, but a better way may be missed.
+//!
+//! By hand, for `{"a": true}` and the tokens `{"`, `a`, `":`, `true`, `}` besides bytes: the aligned cost
+//! is 8 (`{`, `"`, `a`, `"`, `:`, `true`, `}`, end). From the start, `{"` leads into the key; `a`, then `":`
+//! ends before the value; 6 in all.
+//!
+//! What a search cannot know is the text of undeclared keys and of items that must differ. At
+//! first it takes them for different; so what it finds is tried on a real matcher. If that fails,
+//! it searches again without tokens that reach from such a text into the next.
+//!
+//! Invariant: the result depends on the grammar and the vocabulary alone.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hashbrown::HashMap;
+
+use super::narrow::{Judge, Narrow};
+use crate::error::Result;
+use crate::machine::Thread;
+use crate::mask::{BoundaryId, TokenSet};
+use crate::vocab::TokenId;
+
+/// Most threads of the exhaustive search, and of the other one.
+const EXACT: usize = 1_000;
+const GREEDY: usize = 2_000;
+
+/// The tokens of a document, the end token included.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    tokens: Vec<TokenId>,
+    exact: bool,
+}
+
+impl Plan {
+    /// The tokens, the end token last.
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// Whether no document has fewer.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+}
+
+/// A thread that was reached: from where, by which token, after how many.
+struct Place {
+    thread: Thread,
+    from: usize,
+    token: TokenId,
+    tokens: u64,
+}
+
+/// Searches for a short document from `threads`. Tokens and stacks are those of `judge`'s
+/// configurations.
+pub(super) fn search(
+    judge: &Judge<'_>,
+    threads: &[Thread],
+    accepts: &dyn Fn(&[TokenId]) -> bool,
+) -> Result<Option<Plan>> {
+    let attempts =
+        [(true, true, EXACT), (true, false, EXACT), (false, true, GREEDY), (false, false, GREEDY)];
+    for (breadth, vague, most) in attempts {
+        let found = way(judge, threads, most, Search::new(breadth, vague))?;
+        if let Some(tokens) = found.filter(|tokens| accepts(tokens)) {
+            return Ok(Some(Plan { tokens, exact: breadth && vague }));
+        }
+    }
+    Ok(None)
+}
+
+/// The tokens of a way to the end, the end token included.
+fn way(
+    judge: &Judge<'_>,
+    threads: &[Thread],
+    most: usize,
+    mut search: Search,
+) -> Result<Option<Vec<TokenId>>> {
+    judge.study(|narrow| {
+        for &thread in threads {
+            search.reach(narrow, thread, usize::MAX, 0, 0);
+        }
+        for _ in 0..most {
+            let Some((_, _, Reverse(at))) = search.queue.pop() else { return Ok(None) };
+            if search.places[at].thread == Thread::END {
+                return Ok(Some(search.tokens(narrow, at)));
+            }
+            search.expand(narrow, at);
+        }
+        Ok(None)
+    })
+}
+
+struct Search {
+    places: Vec<Place>,
+    known: HashMap<Thread, u64>,
+    /// Places by their rank, then the later ones first, then in the order of their discovery.
+    queue: BinaryHeap<(Reverse<u64>, u64, Reverse<usize>)>,
+    /// By breadth, else best first.
+    breadth: bool,
+    /// Whether tokens may go on where it depends on text that is not known what may follow.
+    vague: bool,
+}
+
+impl Search {
+    fn new(breadth: bool, vague: bool) -> Self {
+        Self { places: Vec::new(), known: HashMap::new(), queue: BinaryHeap::new(), breadth, vague }
+    }
+
+    fn reach(
+        &mut self,
+        narrow: &mut Narrow<'_>,
+        thread: Thread,
+        from: usize,
+        token: TokenId,
+        tokens: u64,
+    ) {
+        if self.known.get(&thread).is_some_and(|&known| known <= tokens) {
+            return;
+        }
+        let rest = if self.breadth { 0 } else { narrow.thread(thread) };
+        self.known.insert(thread, tokens);
+        let rank = tokens.saturating_add(rest);
+        self.queue.push((Reverse(rank), tokens, Reverse(self.places.len())));
+        self.places.push(Place { thread, from, token, tokens });
+    }
+
+    /// Reaches every thread one token after a place.
+    fn expand(&mut self, narrow: &mut Narrow<'_>, from: usize) {
+        let Place { thread, tokens, .. } = self.places[from];
+        if self.known.get(&thread).is_some_and(|&known| known < tokens) {
+            return;
+        }
+        let tokens = tokens + 1;
+        let mut after = Vec::new();
+        let mut todo = narrow.begin(&[thread], &mut |narrow, at, index| {
+            let special = narrow.basis.specials.get(index as usize).and_then(first);
+            let followers = narrow.followers_of(at, None);
+            after.extend(special.iter().flat_map(|&id| followers.iter().map(move |&t| (t, id))));
+        });
+        let tables = &narrow.basis.tables;
+        let states = narrow.basis.program.states();
+        while let Some((boundary, at)) = todo.pop() {
+            let inside = boundary != BoundaryId::ROOT;
+            if inside && !self.vague && narrow.sequence.is_vague(at.stack) {
+                continue;
+            }
+            let ends = narrow.costs.ends.get(tables, states, boundary, at.state);
+            let mut groups: Vec<_> =
+                ends.iter().filter_map(|(s, t)| Some((first(t)?, *s))).collect();
+            // Not in the order of states, which depends on what was computed before.
+            groups.sort_unstable_by_key(|&(id, _)| id);
+            for (id, state) in groups {
+                let info = states.get(state);
+                if info.continues() || info.special().is_some() {
+                    let (state, excess) = states.refill(state, at.excess);
+                    after.push((Thread { state, excess, stack: at.stack }, id));
+                }
+                if info.accepts() {
+                    let followers = narrow.followers_of(at, info.literal());
+                    after.extend(followers.into_iter().map(|thread| (thread, id)));
+                }
+            }
+            let table = tables.get(tables.table(states, boundary, at.state));
+            narrow.follow(at, &table.exits, &mut todo);
+        }
+        for (thread, token) in after {
+            self.reach(narrow, thread, from, token, tokens);
+        }
+    }
+
+    fn tokens(&self, narrow: &Narrow<'_>, mut at: usize) -> Vec<TokenId> {
+        let vocabulary = narrow.basis.tables.vocabulary();
+        let mut tokens: Vec<TokenId> = vocabulary.end_tokens().iter().take(1).copied().collect();
+        while let Some(place) = self.places.get(at).filter(|place| place.from != usize::MAX) {
+            tokens.push(place.token);
+            at = place.from;
+        }
+        tokens.reverse();
+        tokens
+    }
+}
+
+/// The lowest token of a set.
+fn first(set: &TokenSet) -> Option<TokenId> {
+    match set {
+        TokenSet::Sparse(ids) => ids.first().copied(),
+        TokenSet::Dense(words) => {
+            let at = words.iter().position(|&word| word != 0)?;
+            Some(at as TokenId * 32 + words[at].trailing_zeros())
+        }
+    }
+}

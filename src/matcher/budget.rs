@@ -1,0 +1,199 @@
+//! A matcher with a budget of tokens: an output that is complete and valid when it ends.
+//!
+//! The budget counts tokens from the start of the output, the end token included. A token is
+//! allowed only if the document can be completed with what is left after it, see [`crate::cost`].
+//! While that holds for any token, which is one comparison per step, the mask is the same object as
+//! without a budget.
+//!
+//! A budget below the aligned cost of the start comes with a [`Plan`]: a whole completion in few
+//! tokens. As long as the output follows it, its next token is allowed whatever the costs say; so
+//! the mask is never empty there either.
+//!
+//! By hand: `{"enum": ["yes", "no"]}` over single bytes costs 5 tokens: `"no"` and the end. With a
+//! budget of 5, `y` is not in the mask after `"`, since `es"` and the end would need 6 in all.
+
+use std::sync::Arc;
+
+use super::Matcher;
+use crate::constraint::Constraint;
+use crate::cost::{Judge, NEVER, Plan};
+use crate::error::{Error, Kind, Place, Result};
+use crate::mask::{Allowed, ConfigId};
+use crate::vocab::TokenId;
+
+/// What a matcher may spend.
+#[derive(Debug, Clone)]
+pub(super) struct Budget {
+    tokens: u64,
+    plan: Option<Arc<Plan>>,
+    /// How many of the accepted tokens are the first ones of the plan.
+    followed: usize,
+}
+
+impl Budget {
+    /// Notes a step, the first after `len` steps.
+    pub fn follow(&mut self, len: usize, token: Option<TokenId>) {
+        let next = self.plan.as_ref().and_then(|plan| plan.tokens().get(len));
+        if self.followed == len && next.is_some() && next.copied() == token {
+            self.followed += 1;
+        }
+    }
+
+    /// Notes that only `len` steps are left.
+    pub fn cut(&mut self, len: usize) {
+        self.followed = self.followed.min(len);
+    }
+
+    /// The same budget at the start.
+    pub fn fresh(&self) -> Self {
+        Self { followed: 0, ..self.clone() }
+    }
+
+    /// The token of the plan after `len` steps, if they followed it.
+    fn planned(&self, len: usize) -> Option<TokenId> {
+        let plan = self.plan.as_ref().filter(|_| self.followed == len)?;
+        plan.tokens().get(len).copied()
+    }
+}
+
+impl Constraint {
+    /// A matcher whose output ends within `max_tokens` tokens, the end token counted.
+    ///
+    /// ```
+    /// # use constrain::{Constraint, schema, vocab::{Token, Vocabulary}};
+    /// # let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    /// # tokens.push(Token::Special("<end>".into()));
+    /// # let vocabulary = Vocabulary::new(tokens, vec![256])?;
+    /// let options = schema::Options::default();
+    /// let grammar = schema::compile(r#"{"enum": ["yes", "no"]}"#, &options)?;
+    /// let constraint = Constraint::new(&grammar, &vocabulary)?;
+    /// assert_eq!(constraint.min_tokens()?, 5);
+    /// assert!(constraint.matcher_within(4).is_err());
+    /// let mut matcher = constraint.matcher_within(5)?;
+    /// matcher.accept(u32::from(b'"'))?;
+    /// assert!(!matcher.mask()?.contains(u32::from(b'y')));
+    /// # Ok::<(), constrain::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Kind::BudgetTooSmall`] with the least budget if this one is too small;
+    /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
+    pub fn matcher_within(&self, max_tokens: u64) -> Result<Matcher> {
+        let mut matcher = self.matcher();
+        let aligned = matcher.judge().cost(ConfigId::START)?;
+        let mut plan = None;
+        if max_tokens < aligned {
+            let found = self.plan()?;
+            let min = found.as_ref().map_or(aligned, |plan| plan.tokens().len() as u64);
+            if max_tokens < min {
+                return Err(too_small(max_tokens, min));
+            }
+            plan = found;
+        }
+        matcher.budget = Some(Budget { tokens: max_tokens, plan, followed: 0 });
+        Ok(matcher)
+    }
+
+    /// The least budget that [`Constraint::matcher_within`] accepts: the tokens of a short document,
+    /// the end token counted. It is the least number of tokens of any document where the search for
+    /// it is exhaustive, else an upper bound of that; [`u64::MAX`] if no document can be planned.
+    ///
+    /// # Errors
+    /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
+    pub fn min_tokens(&self) -> Result<u64> {
+        let aligned = self.matcher().judge().cost(ConfigId::START)?;
+        let plan = self.plan()?;
+        Ok(plan.map_or(aligned, |plan| plan.tokens().len() as u64))
+    }
+
+    /// Whether [`Constraint::min_tokens`] is known to be the least.
+    ///
+    /// # Errors
+    /// As [`Constraint::min_tokens`].
+    pub fn min_tokens_is_exact(&self) -> Result<bool> {
+        Ok(self.plan()?.is_some_and(|plan| plan.is_exact()))
+    }
+}
+
+#[cold]
+fn too_small(max_tokens: u64, min: u64) -> Error {
+    let kind = Kind::BudgetTooSmall { min };
+    if min == NEVER {
+        let message = format!("no document within {max_tokens} tokens can be planned");
+        return Error::new(kind, message).help("lower the least counts and lengths of the schema");
+    }
+    let message = format!("{max_tokens} tokens are too few: the shortest document takes {min}");
+    Error::new(kind, message).help(format!("allow at least {min} tokens"))
+}
+
+impl Matcher {
+    pub(super) fn judge(&self) -> Judge<'_> {
+        let constraint = &self.constraint;
+        Judge { costs: constraint.costs(), basis: constraint.basis(), configs: &self.configs }
+    }
+
+    /// The tokens left of the budget, if there is one.
+    pub fn tokens_left(&self) -> Option<u64> {
+        let budget = self.budget.as_ref()?;
+        Some(budget.tokens.saturating_sub(self.len() as u64))
+    }
+
+    /// The tokens that complete the document from here, the end token counted: an upper bound of the
+    /// least number, see [`crate::cost`]. 0 once an end token was accepted.
+    ///
+    /// # Errors
+    /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
+    pub fn tokens_to_finish(&mut self) -> Result<u64> {
+        self.renew();
+        self.judge().cost(self.here())
+    }
+
+    /// The mask under the budget where it differs from the one without it.
+    pub(super) fn narrowed(&mut self) -> Result<Option<Allowed>> {
+        let Some(left) = self.tokens_left() else { return Ok(None) };
+        if self.config().is_finished() {
+            return Ok(None);
+        }
+        let judge = self.judge();
+        if judge.ample(self.here())? <= left {
+            return Ok(None);
+        }
+        self.renew();
+        let mut parts = self.judge().narrow(self.here(), &self.text, left)?;
+        let planned = self.budget.as_ref().and_then(|budget| budget.planned(self.len()));
+        parts.tokens.extend(planned);
+        let basis = self.constraint.basis();
+        Ok(Some(parts.finish(&basis.tables, &basis.specials)))
+    }
+
+    /// The configuration `next`, to which a token leads (`None`: bytes), if the budget allows it.
+    ///
+    /// # Errors
+    /// [`Kind::Rejected`] if the document could not be completed after it; those of `next`.
+    pub(super) fn afford(
+        &self,
+        token: Option<TokenId>,
+        next: Result<Option<ConfigId>>,
+    ) -> Result<Option<ConfigId>> {
+        let next = next?;
+        let (Some(budget), Some(left), Some(config)) = (&self.budget, self.tokens_left(), next)
+        else {
+            return Ok(next);
+        };
+        // Where the mask was asked for, this is known.
+        let ample = self.config().ample.get();
+        let any = ample.is_some_and(|&ample| ample <= left);
+        if token.is_some() && (any || budget.planned(self.len()) == token) {
+            return Ok(next);
+        }
+        if self.judge().cost(config)? < left {
+            return Ok(next);
+        }
+        let message = format!("with {left} tokens left the document could not be completed");
+        let place = Place::Offset(self.steps[self.len()].text as usize);
+        Err(Error::new(Kind::Rejected, message).at(place))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Budgets against exhaustive search, and random outputs under them.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::grammar::{Grammar, PropertyOrder, Whitespace};
+use crate::schema::{self, Options};
+use crate::vocab::{Token, Vocabulary};
+
+/// Longer tokens of the small vocabulary: within terminals, across them, and misleading ones.
+const LONG: &[&str] = &[
+    "{\"",
+    "\":",
+    "\":\"",
+    "\",\"",
+    "\"}",
+    "\"]",
+    "[\"",
+    "[1",
+    "1,",
+    ",1",
+    "],[",
+    "},{",
+    "[]",
+    "{}",
+    "\"\"",
+    "\"a\"",
+    "\"a",
+    "a\"",
+    "ab",
+    "abc",
+    "\"abc\"",
+    "true",
+    "tru",
+    "rue",
+    "false",
+    "null",
+    "10",
+    "100",
+    "1000",
+    "00",
+    "    ",
+    "  ",
+    "aa",
+    "aaaa",
+    ":1",
+    ":1}",
+    "\"b\":",
+    ",\"b\":1}",
+    "é",
+    "\\u00",
+    "-1",
+    ".5",
+    "e1",
+    "\"x\":",
+    ":{\"",
+    "}}",
+    "]]",
+    "[[",
+    "bb\"}",
+    "\n",
+];
+
+/// All bytes, the longer tokens, and two end tokens.
+fn vocabulary() -> Vocabulary {
+    let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    tokens.extend(LONG.iter().map(|text| Token::Text(text.as_bytes().into())));
+    tokens.push(Token::Special("<end>".into()));
+    tokens.push(Token::Special("<turn>".into()));
+    let end = tokens.len() as TokenId - 2;
+    Vocabulary::new(tokens, vec![end, end + 1]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+const SCHEMAS: &[&str] = &[
+    r#"{"const":1}"#,
+    r#"{"enum":["abc","b",1000,true]}"#,
+    r#"{"enum":["aaaa","bb",[1,1],{"a":1}]}"#,
+    r#"{"type":"string"}"#,
+    r#"{"type":"string","minLength":3}"#,
+    r#"{"type":"string","minLength":9,"maxLength":12}"#,
+    r#"{"type":"string","pattern":"^[ab]{3}$"}"#,
+    r#"{"type":"string","pattern":"^(abc|x)+y$"}"#,
+    r#"{"type":"string","enum":["é","bbb"]}"#,
+    r#"{"type":"boolean"}"#,
+    r#"{"type":"null"}"#,
+    r#"{"type":"integer","minimum":100}"#,
+    r#"{"type":"integer","minimum":12345,"multipleOf":5}"#,
+    r#"{"type":"number","exclusiveMinimum":0.5,"maximum":0.75}"#,
+    r#"{"type":"array","items":{"const":1}}"#,
+    r#"{"type":"array","items":{"const":1},"minItems":3}"#,
+    r#"{"type":"array","items":{"type":"boolean"},"minItems":2,"maxItems":2}"#,
+    r#"{"type":"array","prefixItems":[{"const":1},{"type":"string"}],"minItems":2}"#,
+    r#"{"type":"array","items":{"type":"array","items":{"const":1}},"minItems":2}"#,
+    r#"{"type":"array","items":{"enum":[1,"a"]},"contains":{"const":"a"},"minItems":2}"#,
+    r#"{"type":"array","items":{"enum":["a","abc",1]},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"object"}"#,
+    r#"{"type":"object","properties":{"a":{"const":1}},"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":{"const":1}},"required":["a","b"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"const":1}},"required":["b"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"x":{"const":1},"b":{"const":1},"a":{"const":"abc"}},"minProperties":2,"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"x":{"const":1},"b":{"const":1}},"dependentRequired":{"x":["b"]},"minProperties":1,"additionalProperties":false}"#,
+    r#"{"type":"object","minProperties":1,"additionalProperties":{"const":1}}"#,
+    r#"{"type":"object","minProperties":2,"maxProperties":2,"additionalProperties":{"const":1}}"#,
+    r#"{"anyOf":[{"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false},{"type":"array","items":{"const":1},"minItems":4}]}"#,
+    r##"{"$ref":"#/$defs/t","$defs":{"t":{"type":"object","properties":{"v":{"const":1},"t":{"$ref":"#/$defs/t"}},"required":["v"],"additionalProperties":false}}}"##,
+    r#"{"oneOf":[{"type":"integer"},{"type":"string","minLength":2}]}"#,
+    r#"{"type":"string","format":"date"}"#,
+];
+
+fn compact(schema: &str, order: PropertyOrder, whitespace: Whitespace) -> Grammar {
+    let options = Options { property_order: order, whitespace, ..Options::default() };
+    schema::compile(schema, &options).unwrap_or_else(|error| panic!("{schema}: {error}"))
+}
+
+/// The least number of tokens, by trying every token everywhere.
+fn exhaustive(constraint: &Constraint) -> u64 {
+    let mut layer = vec![constraint.matcher()];
+    let mut known = HashSet::new();
+    for tokens in 1.. {
+        assert!(!layer.is_empty(), "no document");
+        if layer.iter().any(Matcher::can_stop) {
+            return tokens;
+        }
+        let mut next = Vec::new();
+        for mut matcher in layer {
+            let allowed: Vec<TokenId> = matcher.mask().map(|mask| mask.iter().collect()).unwrap();
+            for token in allowed {
+                let mut after = matcher.fork();
+                after.accept(token).unwrap();
+                // What depends on the text of keys is known by the text.
+                if known.insert((after.here(), after.text().last().copied() == Some(b'"'))) {
+                    next.push(after);
+                }
+            }
+        }
+        layer = next;
+    }
+    unreachable!()
+}
+
+#[test]
+fn the_minimum_is_the_least_there_is() {
+    let vocabulary = vocabulary();
+    for schema in SCHEMAS {
+        let grammar = compact(schema, PropertyOrder::Declared, Whitespace::Compact);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        let (min, least) = (constraint.min_tokens().unwrap(), exhaustive(&constraint));
+        assert_eq!(min, least, "{schema}");
+        let error = constraint.matcher_within(min - 1).err().map(|error| error.kind().clone());
+        assert_eq!(error, Some(Kind::BudgetTooSmall { min }), "{schema}");
+    }
+}
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        ((self.0 >> 33) as usize) % n.max(1)
+    }
+}
+
+/// All grammars, in both orders, with and without white space.
+fn constraints(vocabulary: &Vocabulary) -> Vec<(String, Constraint)> {
+    let styles = [
+        (PropertyOrder::Declared, Whitespace::Compact),
+        (PropertyOrder::Any, Whitespace::Flexible),
+        (PropertyOrder::Any, Whitespace::Pretty(2)),
+    ];
+    let each = SCHEMAS.iter().flat_map(|schema| styles.map(|style| (schema, style)));
+    each.map(|(schema, (order, whitespace))| {
+        let grammar = compact(schema, order, whitespace);
+        let constraint = Constraint::new(&grammar, vocabulary).unwrap();
+        (format!("{schema} {order:?} {whitespace:?}"), constraint)
+    })
+    .collect()
+}
+
+fn budgets(min: u64) -> [u64; 6] {
+    [min, min + 1, min + 2, min + 3, (min * 3).div_ceil(2), 60.max(min)]
+}
+
+#[test]
+fn every_output_is_complete_within_its_budget() {
+    let vocabulary = vocabulary();
+    let mut random = Random(1);
+    for (name, constraint) in constraints(&vocabulary) {
+        let min = constraint.min_tokens().unwrap();
+        for budget in budgets(min) {
+            for _ in 0..4 {
+                let mut matcher = constraint.matcher_within(budget).unwrap();
+                let mut free = constraint.matcher();
+                let mut tokens = 0;
+                loop {
+                    let all: HashSet<TokenId> = free.mask().unwrap().iter().collect();
+                    let ample = matcher.judge().ample(matcher.here()).unwrap();
+                    let left = matcher.tokens_left().unwrap();
+                    let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+                    assert!(!mask.is_empty(), "{name}, budget {budget}: {matcher:?} is stuck");
+                    assert!(mask.iter().all(|token| all.contains(token)), "{name}: {matcher:?}");
+                    assert!(ample > left || mask.len() == all.len(), "{name}: {matcher:?}");
+                    let token = mask[random.below(mask.len())];
+                    matcher.accept(token).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    free.accept(token).unwrap();
+                    tokens += 1;
+                    if vocabulary.is_end(token) {
+                        break;
+                    }
+                }
+                assert!(tokens <= budget, "{name}: {tokens} tokens of {budget}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_in_the_mask_is_rejected() {
+    let vocabulary = vocabulary();
+    let mut random = Random(2);
+    for (name, constraint) in constraints(&vocabulary) {
+        let min = constraint.min_tokens().unwrap();
+        let mut matcher = constraint.matcher_within(min + 1).unwrap();
+        loop {
+            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            for token in 0..vocabulary.len() as TokenId {
+                let (mut fork, text) = (matcher.fork(), matcher.text().to_vec());
+                let allowed = fork.accept(token).is_ok();
+                assert_eq!(allowed, mask.contains(&token), "{name}: {matcher:?}, token {token}");
+                assert!(allowed || fork.text() == text);
+            }
+            let token = mask[random.below(mask.len())];
+            matcher.accept(token).unwrap();
+            if vocabulary.is_end(token) {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn rollback_forks_and_reset_change_nothing() {
+    let vocabulary = vocabulary();
+    let mut random = Random(3);
+    for (name, constraint) in constraints(&vocabulary) {
+        let min = constraint.min_tokens().unwrap();
+        for budget in [min, min + 2, min + 30] {
+            let mut matcher = constraint.matcher_within(budget).unwrap();
+            for _ in 0..40 {
+                match random.below(8) {
+                    0 => matcher.rollback(random.below(matcher.len() + 1)).unwrap(),
+                    1 => matcher = matcher.fork(),
+                    2 if random.below(3) == 0 => matcher.reset(),
+                    _ => {
+                        let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+                        if matcher.config().is_finished() {
+                            matcher.reset();
+                            continue;
+                        }
+                        matcher.accept(mask[random.below(mask.len())]).unwrap();
+                    }
+                }
+                let mut replayed = constraint.matcher_within(budget).unwrap();
+                for token in matcher.steps.iter().filter_map(|step| step.token) {
+                    replayed.accept(token).unwrap();
+                }
+                assert_eq!(matcher.tokens_left(), replayed.tokens_left());
+                assert_eq!(matcher.mask().unwrap(), replayed.mask().unwrap(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_take_one_token_and_must_leave_enough() {
+    let grammar = compact(r#"{"enum":["yes","no"]}"#, PropertyOrder::Declared, Whitespace::Compact);
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let mut matcher = constraint.matcher_within(5).unwrap();
+    matcher.accept_bytes(b"\"y").unwrap();
+    assert_eq!(matcher.tokens_left(), Some(4));
+    let mut matcher = constraint.matcher_within(5).unwrap();
+    for byte in [b'"', b'n'] {
+        matcher.accept(byte.into()).unwrap();
+    }
+    assert!(matcher.accept_bytes(b"").is_err(), "an empty step would take the last spare token");
+    assert_eq!((matcher.tokens_left(), matcher.text()), (Some(3), &b"\"n"[..]));
+}
