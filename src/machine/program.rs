@@ -324,14 +324,15 @@ fn array_height(spec: &ArraySpec, heights: &[u8]) -> u8 {
 fn object_height(spec: &ObjectSpec, heights: &[u8]) -> u8 {
     let mut height = 0;
     let mut required = 0;
-    let mut optional = Vec::new();
+    // Heights of what may also be there, and how many of each.
+    let mut optional: Vec<(u8, u64)> = Vec::new();
     for property in &spec.properties {
         let own = heights[property.value.index()];
         if property.required {
             required += 1;
             height = height.max(own);
-        } else if own != NEVER {
-            optional.push(own);
+        } else {
+            optional.push((own, 1));
         }
     }
     let mut unbounded = NEVER;
@@ -340,18 +341,24 @@ fn object_height(spec: &ObjectSpec, heights: &[u8]) -> u8 {
         if class.min > 0 {
             height = height.max(own);
             required += class.min;
-        } else {
-            unbounded = unbounded.min(own);
+        }
+        // How many more keys of the class may come.
+        match class.max {
+            None => unbounded = unbounded.min(own),
+            Some(max) => optional.push((own, max.saturating_sub(class.min))),
         }
     }
     if spec.max.is_some_and(|max| max < spec.min.max(required)) {
         return NEVER;
     }
     if spec.min > required {
-        let missing = (spec.min - required) as usize;
+        let mut missing = spec.min - required;
         optional.sort_unstable();
-        let own = optional.get(missing - 1).copied().unwrap_or(NEVER);
-        height = height.max(own.min(unbounded));
+        let enough = optional.iter().find(|&&(_, count)| {
+            missing = missing.saturating_sub(count);
+            missing == 0
+        });
+        height = height.max(enough.map_or(NEVER, |own| own.0).min(unbounded));
     }
     above(height)
 }
