@@ -35,6 +35,14 @@ const SCHEMAS: &[&str] = &[
     r#"{"type":"string","not":{"enum":["a","abc","\u00e9"]},"maxLength":4}"#,
     r#"{"oneOf":[{"type":"integer"},{"type":"number","minimum":1}]}"#,
     r#"{"type":"string","pattern":"foo"}"#,
+    r#"{"type":"string","pattern":"^[^/]+/[^/]+$"}"#,
+    r#"{"type":"string","pattern":"^.*\\.(md|txt)$"}"#,
+    r#"{"type":"string","pattern":"^[A-Za-z0-9_-]{1,40}$"}"#,
+    r#"{"type":"string","pattern":"^[A-Za-z0-9 -]{3,70}:[0-9a-f]{8}$"}"#,
+    r#"{"type":"string","pattern":"^(?!.*ab).*$"}"#,
+    r#"{"type":"string","pattern":"^[a-df-z]+(e|[0-9]+)?$"}"#,
+    r#"{"type":"string","pattern":"^[^\\s@]+@[^\\s@]+\\.[a-z]{2,}$"}"#,
+    r#"{"enum":["the","then","there","\u00e9t\u00e9","a/b","a\"b","tab\t","back\\\\slash","0","1a",""]}"#,
 ];
 
 const OPEN_SCHEMAS: &[&str] = &[

@@ -20,7 +20,7 @@ use super::prices::Pricer;
 use super::{Costs, NEVER};
 use crate::error::Result;
 use crate::expr::LiteralId;
-use crate::machine::{Output, Program, Sequence, StateId, Thread};
+use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
 use crate::mask::allowed::Parts;
 use crate::mask::collect::Followers;
 use crate::mask::{Basis, BoundaryId, ConfigId, Configs, Memo, TableId, TokenSet};
@@ -174,6 +174,11 @@ impl Narrow<'_> {
         self.followers.after(self.sequence, &self.basis.program, at.stack, literal).to_vec()
     }
 
+    /// Whether tables cannot decide what follows inside tokens.
+    pub fn in_doubt(&self, at: Thread) -> bool {
+        self.sequence.doubt(self.program(), at.stack) != Doubt::None
+    }
+
     /// At least the cost where any token inside the terminal of `at` ends.
     fn bound(&mut self, at: Thread) -> u64 {
         let program = &self.basis.program;
@@ -189,13 +194,12 @@ impl Narrow<'_> {
             worst = worst.max(narrow.after(thread, None));
         });
         while let Some((boundary, at)) = todo.pop() {
-            if worst == NEVER || (boundary != BoundaryId::ROOT && self.sequence.is_vague(at.stack))
-            {
+            if worst == NEVER || (boundary != BoundaryId::ROOT && self.in_doubt(at)) {
                 return Ok(NEVER);
             }
             let tables = &self.basis.tables;
             let table = tables.get(tables.table(self.program().states(), boundary, at.state));
-            if !table.inside.is_empty() {
+            if !table.is_empty() {
                 worst = worst.max(self.bound(at));
             }
             self.follow(at, &table.exits, &mut todo);
@@ -251,7 +255,7 @@ impl Narrow<'_> {
             }
         });
         while let Some((boundary, at)) = todo.pop() {
-            if boundary != BoundaryId::ROOT && self.sequence.is_vague(at.stack) {
+            if boundary != BoundaryId::ROOT && self.in_doubt(at) {
                 let table = tables.get(tables.table(self.program().states(), boundary, at.state));
                 let mut tokens = table.inside.ids();
                 table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
@@ -272,7 +276,7 @@ impl Narrow<'_> {
     /// Adds the tokens of one table.
     fn take(&mut self, boundary: BoundaryId, at: Thread, id: TableId, most: u64, out: &mut Parts) {
         let tables = &self.basis.tables;
-        if tables.get(id).inside.is_empty() {
+        if tables.get(id).is_empty() {
             return;
         }
         if self.bound(at) <= most {

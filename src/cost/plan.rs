@@ -151,7 +151,7 @@ impl Search {
         let states = narrow.basis.program.states();
         while let Some((boundary, at)) = todo.pop() {
             let inside = boundary != BoundaryId::ROOT;
-            if inside && !self.vague && narrow.sequence.is_vague(at.stack) {
+            if inside && !self.vague && narrow.in_doubt(at) {
                 continue;
             }
             let ends = narrow.costs.ends.get(tables, states, boundary, at.state);

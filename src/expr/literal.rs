@@ -63,6 +63,17 @@ impl Exprs {
         }
     }
 
+    /// The literals left in a literal or a set, in the order of their texts, and how many bytes of
+    /// each were read; `None` for other expressions and for nothing.
+    pub fn literal_tails(&self, expr: ExprId) -> Option<(Vec<LiteralId>, usize)> {
+        let offset = match self.node(expr) {
+            Node::Literal(_, offset) => offset,
+            Node::Set(set) => set.depth,
+            _ => return None,
+        };
+        Some((self.literals_left(expr)?, offset as usize))
+    }
+
     /// The strings of a literal or a set of literals for which `keep` holds. States that are left
     /// with the same strings are equal. Alternatives of an `or` are filtered each; what is no
     /// literal stays.

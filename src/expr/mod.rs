@@ -62,6 +62,7 @@ mod literal;
 mod node;
 mod shape;
 mod shortest;
+mod steady;
 mod table;
 #[cfg(test)]
 mod tests;

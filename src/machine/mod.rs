@@ -34,5 +34,5 @@ mod unique;
 pub(crate) mod values;
 
 pub use program::Program;
-pub use run::{Output, Sequence, Thread};
+pub use run::{Doubt, Output, Sequence, Thread};
 pub use states::{StateId, States};

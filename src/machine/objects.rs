@@ -15,7 +15,7 @@
 //! Cost: linear in the number of properties for a new [`Seen`], memoised per table (for any
 //! sequence) unless undeclared keys are in it (those belong to one output).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
@@ -24,6 +24,7 @@ use super::stack::Seen;
 use super::states::Start;
 use crate::expr::{ExprId, LiteralId};
 use crate::grammar::{NodeId, ObjectSpec, PropertyOrder};
+use crate::limits::Fuel;
 
 /// Look-up tables of an object.
 #[derive(Debug)]
@@ -42,8 +43,14 @@ pub struct ObjectTable {
     classed: bool,
     /// Direct consequences of each key: keys that must be there too.
     needs: HashMap<u32, Vec<u32>>,
+    /// Whether every class of undeclared keys has infinitely many.
+    endless: OnceLock<bool>,
     memo: Mutex<Memo>,
 }
+
+/// Fuel to find out whether a class of keys is infinite; beyond it, it counts as finite, which
+/// is slower and never wrong.
+const LENGTHS_FUEL: u64 = 100_000;
 
 /// Choices by the keys seen and, near its limit, the depth.
 type Memo = HashMap<(Seen, Option<u8>), Arc<Choice>>;
@@ -112,6 +119,7 @@ impl ObjectTable {
             counted: spec.min > 0 || spec.max.is_some(),
             classed: spec.others.iter().any(|class| class.min > 0 || class.max.is_some()),
             needs,
+            endless: OnceLock::new(),
             memo: Mutex::default(),
         }
     }
@@ -120,6 +128,20 @@ impl ObjectTable {
     pub fn property(&self, name: LiteralId) -> Option<u32> {
         let at = self.index.binary_search_by_key(&name, |&(id, _)| id).ok()?;
         Some(self.index[at].1)
+    }
+
+    /// Whether every class of undeclared keys has infinitely many, so that none of them ends
+    /// because some were there already.
+    pub fn is_endless(&self, program: &Program, spec: &ObjectSpec) -> bool {
+        *self.endless.get_or_init(|| {
+            let mut fuel = Fuel::new(LENGTHS_FUEL);
+            program.states().with_exprs(|exprs| {
+                spec.others.iter().all(|class| {
+                    let lengths = exprs.lengths(class.keys, &mut fuel);
+                    class.keys == ExprId::NEVER || matches!(lengths, Ok(Some((_, None))))
+                })
+            })
+        })
     }
 
     /// `seen` and one declared key more.

@@ -941,13 +941,30 @@ impl Sequence {
         Some(choice)
     }
 
-    /// Whether it depends on text that is not known what may follow.
-    pub fn is_vague(&self, stack: StackId) -> bool {
-        self.stacks.tops(stack).any(|(frame, _)| match frame.step {
-            Step::Key { seen, .. } | Step::OtherKey { seen, .. } => self.stacks.keys(seen).unknown,
-            Step::Doubt => true,
-            _ => false,
-        })
+    /// Whether it depends on text that is not known what may follow: on that of a unique item, or
+    /// of an undeclared key of the object whose next undeclared key is on top.
+    pub fn doubt(&self, program: &Program, stack: StackId) -> Doubt {
+        let mut doubt = Doubt::None;
+        for (frame, _) in self.stacks.tops(stack) {
+            let (node, seen, other) = match frame.step {
+                Step::Doubt => return Doubt::OfAnyKey,
+                Step::Key { node, seen } => (node, self.stacks.keys(seen), false),
+                Step::OtherKey { node, seen, .. } => (node, self.stacks.keys(seen), true),
+                _ => continue,
+            };
+            let barred = seen.allow != AllowId::ANY;
+            // A declared key differs from every undeclared one.
+            if !seen.unknown || !(other || barred) {
+                continue;
+            }
+            let endless = program
+                .object_table(node)
+                .zip(program.object(node))
+                .is_some_and(|(table, spec)| table.is_endless(program, spec));
+            doubt =
+                doubt.max(if endless && !barred { Doubt::OfEqualKeys } else { Doubt::OfAnyKey });
+        }
+        doubt
     }
 }
 
@@ -965,6 +982,17 @@ fn start_terminal(program: &Program, start: Start, stack: StackId, out: &mut Vec
             out.push(Thread { state, excess, stack });
         }
     }
+}
+
+/// What is not known of a key or item that follows one whose text is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// Nothing.
+    None,
+    /// Some key may begin, but once it has begun it might be the same again.
+    OfEqualKeys,
+    /// There might be no other.
+    OfAnyKey,
 }
 
 /// The id of a text of the output, if the text is known.

@@ -265,24 +265,20 @@ pub fn settled(alphabet: &mut Alphabet, content: Content, fuel: &mut Fuel) -> Re
 pub fn whole_leads(run: &Transition, spelling: Spelling) -> impl Iterator<Item = (u8, u8)> {
     let (first, last) = (run.first, run.last);
     let json = spelling == Spelling::Json;
-    (0u8..=0xF4).filter_map(move |byte| {
-        let (low, high, left) = match byte {
-            b'"' | b'\\' | 0..=0x1F if json => return None,
-            0..=0x7F => (u32::from(byte), u32::from(byte), 0),
-            0xC2..=0xDF => (u32::from(byte & 0x1F) << 6, (u32::from(byte & 0x1F) << 6) | 0x3F, 1),
-            // E0 and F0 cannot spell all that they seem to; ED would spell surrogates.
-            0xE1..=0xEC | 0xEE | 0xEF => {
-                let low = u32::from(byte & 0x0F) << 12;
-                (low, low | 0xFFF, 2)
-            }
-            0xF1..=0xF3 => {
-                let low = u32::from(byte & 0x07) << 18;
-                (low, low | 0x3_FFFF, 3)
-            }
-            _ => return None,
-        };
-        (first <= low && high <= last).then_some((byte, left))
-    })
+    let raw = move |byte: &u8| !json || !matches!(byte, b'"' | b'\\' | 0..=0x1F);
+    let ascii = (first.min(0x80)..=last.min(0x7F)).map(|point| (point as u8, 0));
+    let ascii = ascii.filter(move |(byte, _)| raw(byte));
+    // E0 and F0 cannot spell all that they seem to; ED would spell surrogates.
+    let longer = [(0xC2u8, 0xDFu8, 1u8), (0xE1, 0xEF, 2), (0xF1, 0xF3, 3)];
+    let longer = longer.into_iter().filter(move |_| last > 0x7F).flat_map(|(from, to, left)| {
+        (from..=to).filter(|&byte| byte != 0xED).map(move |byte| (byte, left))
+    });
+    let inside = move |&(byte, left): &(u8, u8)| {
+        let (bits, mask) = (6 * u32::from(left), [0, 0x1F, 0x0F, 0x07][usize::from(left)]);
+        let low = u32::from(byte & mask) << bits;
+        first <= low && low + (1 << bits) - 1 <= last
+    };
+    ascii.chain(longer.filter(inside))
 }
 
 fn step_raw(

@@ -41,6 +41,9 @@ const LOCAL: u32 = 1 << 31;
 /// Fuel for one step of one state; compiling has its own.
 pub(super) const STEP_FUEL: u64 = 5_000_000;
 
+/// Fuel to find out whether a state is steady.
+const STEADY_FUEL: u64 = 100_000;
+
 impl StateId {
     /// No state: nothing can follow.
     pub const DEAD: StateId = StateId(0);
@@ -271,15 +274,29 @@ impl States {
         }
     }
 
-    /// The state of *any string* that is as far as this one; `None` if this is not the start or
-    /// between two characters of a string of this constraint.
-    pub fn any_string_like(&self, id: StateId) -> Option<StateId> {
-        let base = self.base.as_deref().filter(|_| id.is_local())?;
-        match self.get(id).content {
-            Content::Quote(_) => Some(base.intern_universal(0, None, Content::Quote)),
-            Content::Between(Spelling::Json, _) => Some(base.counted(0, None)),
-            _ => None,
-        }
+    /// For a state between two characters of a JSON string that allows the same characters again
+    /// and again: the state of all strings of those characters ([`Exprs::steady`]).
+    pub fn steady(&self, id: StateId) -> Option<StateId> {
+        let level = self.level(id);
+        let Content::Between(Spelling::Json, expr) = level.get(id).content else { return None };
+        let mut cold = level.lock();
+        let mut fuel = Fuel::new(STEADY_FUEL);
+        // An error is met again by whoever steps; here it means that nothing is known.
+        let class = cold.alphabet.exprs.steady(expr, &mut fuel).ok()??;
+        Some(level.intern(&mut cold, Content::Between(Spelling::Json, class)))
+    }
+
+    /// For a state between two characters: the one that says the same up to `length` characters and
+    /// counts no further ([`Exprs::clamp`]).
+    pub fn clamped(&self, id: StateId, length: u64) -> Option<StateId> {
+        let level = self.level(id);
+        let Content::Between(spelling, expr) = level.get(id).content else { return None };
+        let mut cold = level.lock();
+        let clamped = cold.alphabet.exprs.clamp(expr, length);
+        let mut fuel = Fuel::new(STEADY_FUEL);
+        let content = Content::Between(spelling, clamped);
+        let content = state::settled(&mut cold.alphabet, content, &mut fuel).ok()?;
+        Some(level.intern(&mut cold, content))
     }
 
     /// Whether a state is before the opening quote of a string.
@@ -471,6 +488,11 @@ impl States {
     /// Runs `use_exprs` on the expressions of this level.
     pub fn with_exprs<T>(&self, use_exprs: impl FnOnce(&mut Exprs) -> T) -> T {
         use_exprs(&mut self.lock().alphabet.exprs)
+    }
+
+    /// Runs `use_exprs` on the expressions of the level of a state.
+    pub fn level_exprs<T>(&self, id: StateId, use_exprs: impl FnOnce(&Exprs) -> T) -> T {
+        use_exprs(&self.level(id).lock().alphabet.exprs)
     }
 
     /// The id of a content, shared with the universal level where it is universal.

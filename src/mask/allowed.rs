@@ -20,7 +20,7 @@ const LISTED: usize = 2_048;
 /// The tokens that may come next.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    /// Ids, ascending and distinct.
+    /// Ids; ascending and distinct if there are no wide sets.
     tokens: Box<[TokenId]>,
     /// Sets to be united with them.
     wide: Box<[Wide]>,
@@ -31,6 +31,8 @@ pub struct Allowed {
 enum Wide {
     /// The inside of a token table.
     Table(TableId),
+    /// What a token table shares with another.
+    Shared(TableId),
     /// A set of special tokens, by index.
     Special(u32),
     /// Bits of this configuration alone.
@@ -53,15 +55,12 @@ pub struct Parts {
 impl Parts {
     /// The union; what was collected is taken out.
     pub fn finish(&mut self, tables: &Tables, specials: &[TokenSet]) -> Allowed {
-        let mut wide = Vec::new();
+        let mut wide: Vec<Wide> = Vec::new();
         if !self.words.is_empty() {
             wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
         }
-        for id in self.tables.drain(..) {
-            match &tables.get(id).inside {
-                TokenSet::Sparse(ids) => self.tokens.extend_from_slice(ids),
-                TokenSet::Dense(_) => wide.push(Wide::Table(id)),
-            }
+        for id in std::mem::take(&mut self.tables) {
+            self.add_table(tables, id, &mut wide);
         }
         for index in self.specials.drain(..) {
             match &specials[index as usize] {
@@ -69,8 +68,10 @@ impl Parts {
                 TokenSet::Dense(_) => wide.push(Wide::Special(index)),
             }
         }
-        self.tokens.sort_unstable();
-        self.tokens.dedup();
+        if wide.is_empty() {
+            self.tokens.sort_unstable();
+            self.tokens.dedup();
+        }
         if self.tokens.len() > LISTED {
             let mut words = vec![0; tables.vocabulary().len().div_ceil(32)].into_boxed_slice();
             set_bits(&self.tokens, &mut words);
@@ -81,6 +82,29 @@ impl Parts {
             Allowed { tokens: self.tokens.as_slice().into(), wide: wide.into_boxed_slice() };
         self.tokens.clear();
         allowed
+    }
+
+    fn add_table(&mut self, tables: &Tables, id: TableId, wide: &mut Vec<Wide>) {
+        let table = tables.get(id);
+        match &table.inside {
+            TokenSet::Sparse(ids) => self.tokens.extend_from_slice(ids),
+            TokenSet::Dense(_) => wide.push(Wide::Table(id)),
+        }
+        let Some(shared) = &table.shared else { return };
+        match &tables.get(shared.table).inside {
+            TokenSet::Sparse(ids) => {
+                let ids = ids.iter().filter(|id| shared.without.binary_search(id).is_err());
+                self.tokens.extend(ids);
+            }
+            TokenSet::Dense(_) if !shared.without.is_empty() => wide.push(Wide::Shared(id)),
+            // Many states share one table: once is enough.
+            TokenSet::Dense(_) => {
+                let same = |other: &Wide| matches!(other, Wide::Table(id) if *id == shared.table);
+                if !wide.iter().any(same) {
+                    wide.push(Wide::Table(shared.table));
+                }
+            }
+        }
     }
 }
 
@@ -93,21 +117,24 @@ impl Allowed {
 
     /// Writes one bit per id of the vocabulary; what is beyond is zeroed.
     pub fn fill(&self, tables: &Tables, specials: &[TokenSet], words: &mut [u32]) {
-        let bits = |wide| match wide {
-            &Wide::Table(id) => tables.get(id).inside.words(),
-            &Wide::Special(index) => specials[index as usize].words(),
-            Wide::Own(words) => words,
-        };
-        match self.wide.split_first() {
-            None => words.fill(0),
-            Some((first, rest)) => {
-                let first = bits(first);
-                words[..first.len()].copy_from_slice(first);
-                words[first.len()..].fill(0);
-                for set in rest {
-                    words.iter_mut().zip(bits(set)).for_each(|(word, own)| *word |= own);
-                }
+        let mut first = true;
+        for wide in &self.wide {
+            let (bits, without): (&[u32], &[TokenId]) = match wide {
+                &Wide::Table(id) => (tables.get(id).inside.words(), &[]),
+                &Wide::Shared(id) => match &tables.get(id).shared {
+                    Some(shared) => (tables.get(shared.table).inside.words(), &shared.without),
+                    None => (&[], &[]),
+                },
+                &Wide::Special(index) => (specials[index as usize].words(), &[]),
+                Wide::Own(words) => (words, &[]),
+            };
+            match std::mem::take(&mut first) {
+                true => copy(bits, without, words),
+                false => unite(bits, without, words),
             }
+        }
+        if first {
+            words.fill(0);
         }
         set_bits(&self.tokens, words);
     }
@@ -120,6 +147,27 @@ impl Allowed {
         };
         let wide: usize = self.wide.iter().map(own).sum();
         self.tokens.len() * 4 + self.wide.len() * size_of::<Wide>() + wide
+    }
+}
+
+/// Makes `words` the set `bits` without some tokens.
+fn copy(bits: &[u32], without: &[TokenId], words: &mut [u32]) {
+    words[..bits.len()].copy_from_slice(bits);
+    words[bits.len()..].fill(0);
+    for &id in without {
+        words[id as usize / 32] &= !(1 << (id % 32));
+    }
+}
+
+/// Adds the set `bits` without some tokens to `words`.
+fn unite(bits: &[u32], without: &[TokenId], words: &mut [u32]) {
+    let bit = |id: TokenId| (id as usize / 32, 1u32 << (id % 32));
+    // Those that were there stay there.
+    let absent = without.iter().map(|&id| bit(id)).filter(|&(word, bit)| words[word] & bit == 0);
+    let absent: Vec<(usize, u32)> = absent.collect();
+    words.iter_mut().zip(bits).for_each(|(word, own)| *word |= own);
+    for (word, bit) in absent {
+        words[word] &= !bit;
     }
 }
 

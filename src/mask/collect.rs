@@ -11,9 +11,10 @@
 //! What follows a stack is memoised for the sequence ([`Followers`]), so that a warm mask is a
 //! handful of look-ups.
 //!
-//! One case the tables cannot decide: a token that completes an undeclared key (or a unique item) whose
-//! text is not known from the output so far, and goes on into another one, which must
-//! differ from it. Such tokens (there are hardly any) are tried one by one.
+//! One case the tables cannot decide: a token that completes an undeclared key (or a unique item)
+//! whose text is not known from the output so far, and goes on into another one, which must differ
+//! from it. Where there are infinitely many keys the opening quote of the other key is no question
+//! yet. What goes further (there is hardly such a token) is tried.
 
 use hashbrown::HashMap;
 
@@ -21,7 +22,7 @@ use super::allowed::Parts;
 use super::tables::{BoundaryId, Tables};
 use crate::expr::LiteralId;
 use crate::machine::stack::StackId;
-use crate::machine::{Output, Program, Sequence, StateId, Thread};
+use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
 
 /// The threads after a stack, memoised.
 #[derive(Debug, Clone, Default)]
@@ -129,20 +130,31 @@ pub fn collect(
         }
     }
     while let Some(Visit { boundary, state, stack, .. }) = todo.pop() {
-        if boundary != BoundaryId::ROOT && sequence.is_vague(stack) {
-            tried = true;
-            let table = tables.get(tables.table(states, boundary, state));
-            let mut tokens = table.inside.ids();
-            table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+        let doubt = match boundary {
+            BoundaryId::ROOT => Doubt::None,
+            _ => sequence.doubt(program, stack),
+        };
+        if doubt != Doubt::None {
+            let tokens = if doubt == Doubt::OfEqualKeys && states.is_quote(state) {
+                let quote = tables.child(boundary, b'"');
+                allowed.tokens.extend(quote.iter().flat_map(|&quote| tables.tokens_at(quote)));
+                quote.map_or(Vec::new(), |quote| tables.tokens_after(quote))
+            } else {
+                let table = tables.get(tables.table(states, boundary, state));
+                let mut tokens = table.inside.ids();
+                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                tokens
+            };
             let mut trial = Trial { program, sequence, threads, text };
             allowed.tokens.extend(tokens.into_iter().filter(|&token| {
+                tried = true;
                 tables.vocabulary().bytes(token).is_some_and(|bytes| trial.allows(bytes))
             }));
             continue;
         }
         let id = tables.table(states, boundary, state);
         let table = tables.get(id);
-        if !table.inside.is_empty() {
+        if !table.is_empty() {
             allowed.tables.push(id);
         }
         for &(literal, exit) in &table.exits {

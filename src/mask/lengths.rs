@@ -68,7 +68,11 @@ impl Lengths {
         let nodes: Vec<u32> =
             self.exits.iter().filter(|(chars, _)| fits(*chars)).map(|&(_, node)| node).collect();
         let exits = (!nodes.is_empty()).then(|| (None, level.intern(nodes)));
-        TokenTable { inside: TokenSet::from_words(words), exits: exits.into_iter().collect() }
+        TokenTable {
+            inside: TokenSet::from_words(words),
+            shared: None,
+            exits: exits.into_iter().collect(),
+        }
     }
 }
 

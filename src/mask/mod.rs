@@ -19,13 +19,18 @@
 //! constraint.
 
 pub mod allowed;
+mod classes;
+mod closing;
 pub(crate) mod collect;
 pub mod configs;
-mod difference;
+mod counted;
 mod lengths;
+mod literals;
 pub mod set;
 pub mod tables;
 mod walk;
+mod ways;
+mod wide;
 
 pub use allowed::Allowed;
 pub use configs::{Arrival, Basis, ConfigId, Configs, Lead, Memo};

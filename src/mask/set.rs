@@ -15,6 +15,12 @@ pub enum TokenSet {
     Dense(Box<[u32]>),
 }
 
+impl Default for TokenSet {
+    fn default() -> Self {
+        TokenSet::Sparse(Box::default())
+    }
+}
+
 impl TokenSet {
     /// The set of `ids` (any order, duplicates allowed) in a vocabulary of `len` ids.
     pub fn new(mut ids: Vec<TokenId>, len: usize) -> Self {
@@ -39,6 +45,21 @@ impl TokenSet {
         let bits = |&word: &u32| (0..32).filter(move |bit| word >> bit & 1 == 1);
         let ids = words.iter().zip(0..).flat_map(|(word, i)| bits(word).map(move |b| i * 32 + b));
         TokenSet::Sparse(ids.collect())
+    }
+
+    /// The set without `ids`, which are ascending.
+    pub fn without(&self, ids: &[TokenId]) -> Self {
+        match self {
+            TokenSet::Sparse(own) => {
+                let left = own.iter().copied().filter(|id| ids.binary_search(id).is_err());
+                TokenSet::Sparse(left.collect())
+            }
+            TokenSet::Dense(words) => {
+                let mut words = words.clone();
+                ids.iter().for_each(|&id| words[id as usize / 32] &= !(1 << (id % 32)));
+                TokenSet::from_words(words)
+            }
+        }
     }
 
     /// Whether there is nothing in it. (Dense sets are never empty.)

@@ -10,17 +10,25 @@
 //! they end right there), and the boundary is the set of nodes `{x", y"}`. Its child by `,` is
 //! `{x",  y",}`, its child by `}` the single node `y"}`.
 //!
-//! Cost of a table: the nodes of the boundary's subtree that the state keeps alive. Where a state
-//! loops on every byte below a node, the whole subtree is taken at once.
+//! Tables are made by the cheapest of several ways: literals by their texts ([`super::literals`]), strings
+//! by length ([`super::lengths`]), with their counts cut down ([`super::counted`]), or by their
+//! closing quotes ([`super::closing`]), wide states by classes of bytes ([`super::wide`]), or by a walk of the
+//! trie ([`super::walk`]). Cost of that walk: the nodes of the boundary's subtree that the state
+//! keeps alive. Where a state loops on every byte below a node, the whole subtree is taken at once.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
-use super::difference;
+use super::classes::ClassTrie;
+use super::closing;
+use super::counted;
 use super::lengths::Lengths;
+use super::literals;
 use super::set::TokenSet;
 use super::walk::Walk;
+use super::ways::Ways;
+use super::wide::{self, WideWalk};
 use crate::expr::LiteralId;
 use crate::machine::concurrent::{Arena, ReadMap};
 use crate::machine::{StateId, States};
@@ -38,6 +46,8 @@ const SET: u32 = 1 << 30;
 impl BoundaryId {
     /// Before every token.
     pub const ROOT: BoundaryId = BoundaryId(Trie::ROOT);
+    /// Before every token that does not close the string that it starts in.
+    pub(super) const BODY: BoundaryId = BoundaryId(SET | (SET - 1));
 
     pub(crate) fn is_local(self) -> bool {
         self.0 & LOCAL != 0
@@ -58,8 +68,26 @@ pub struct TableId(u32);
 pub struct TokenTable {
     /// Tokens that end inside the terminal, or exactly where it is complete.
     pub inside: TokenSet,
+    /// More of them, which another table has too.
+    pub shared: Option<Shared>,
     /// Where tokens go on after the terminal is complete, by the literal that completed.
     pub exits: Box<[(Option<LiteralId>, BoundaryId)]>,
+}
+
+impl TokenTable {
+    /// Whether no token ends inside.
+    pub fn is_empty(&self) -> bool {
+        self.inside.is_empty() && self.shared.is_none()
+    }
+}
+
+/// Tokens that are inside another table, but for some.
+#[derive(Debug)]
+pub struct Shared {
+    /// The other table.
+    pub table: TableId,
+    /// What is not shared, ascending.
+    pub without: Box<[TokenId]>,
 }
 
 #[derive(Debug)]
@@ -82,12 +110,20 @@ pub struct Tables {
     cold: Mutex<HashMap<Box<[u32]>, BoundaryId>>,
     /// How many characters tokens have, for strings bounded in length.
     lengths: OnceLock<Lengths>,
+    /// Of the universal level.
+    classes: OnceLock<ClassTrie>,
+    /// Of the universal level: to the quotes, and to what is far inside tokens.
+    ways: OnceLock<[Ways; 2]>,
 }
 
 impl Tables {
     /// Tables of the universal states of a vocabulary.
     pub fn universal(vocabulary: Vocabulary) -> Self {
-        Self::new(None, vocabulary)
+        let tables = Self::new(None, vocabulary);
+        // Now, so that no first visit of a state has to.
+        tables.classes();
+        tables.ways();
+        tables
     }
 
     /// Tables of a constraint.
@@ -105,6 +141,8 @@ impl Tables {
             index: ReadMap::default(),
             cold: Mutex::default(),
             lengths: OnceLock::new(),
+            classes: OnceLock::new(),
+            ways: OnceLock::new(),
         }
     }
 
@@ -172,7 +210,7 @@ impl Tables {
         index
     }
 
-    /// The table, by the cheapest of three ways.
+    /// The table, by the cheapest way.
     fn compute(
         &self,
         caller: &Tables,
@@ -180,16 +218,58 @@ impl Tables {
         boundary: BoundaryId,
         state: StateId,
     ) -> TokenTable {
+        if let Some(table) = literals::table(self, caller, states, boundary, state) {
+            return table;
+        }
         if boundary == BoundaryId::ROOT {
             if let Some((min, max)) = states.length_bounds(state) {
                 let lengths = self.lengths.get_or_init(|| Lengths::new(caller, states));
                 return lengths.table(self, min, max);
             }
-            if let Some(table) = difference::table(self, caller, states, state) {
+            if let Some(table) = counted::table(self, caller, states, state) {
+                return table;
+            }
+            if let Some(table) = closing::table(self, caller, states, state) {
                 return table;
             }
         }
+        if boundary == BoundaryId::BODY {
+            return closing::body(caller, states, state);
+        }
+        if wide::pays(states, boundary, state) {
+            return WideWalk::new(caller, caller.classes(), states).run(self, state);
+        }
         Walk::new(caller, states).run(self, boundary, state)
+    }
+
+    /// The vocabulary through classes of bytes.
+    fn classes(&self) -> &ClassTrie {
+        match &self.base {
+            Some(base) => base.classes(),
+            None => self
+                .classes
+                .get_or_init(|| ClassTrie::new(self.vocabulary.trie(), self.vocabulary.len())),
+        }
+    }
+
+    fn ways(&self) -> &[Ways; 2] {
+        match &self.base {
+            Some(base) => base.ways(),
+            None => self.ways.get_or_init(|| {
+                let trie = self.vocabulary.trie();
+                [closing::quote_ways(trie), counted::long_ways(trie)]
+            }),
+        }
+    }
+
+    /// The ways to the quotes inside tokens.
+    pub(super) fn quote_ways(&self) -> &Ways {
+        &self.ways()[0]
+    }
+
+    /// The ways to what is far inside tokens.
+    pub(super) fn long_ways(&self) -> &Ways {
+        &self.ways()[1]
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<[u32]>, BoundaryId>> {
@@ -239,6 +319,14 @@ impl Tables {
         let id = BoundaryId(index | SET | level);
         ids.insert(nodes, id);
         id
+    }
+
+    /// The child of a boundary by a byte.
+    pub(super) fn child(&self, id: BoundaryId, byte: u8) -> Option<BoundaryId> {
+        match id.single() {
+            Some(node) => self.vocabulary.trie().child(node, byte).map(BoundaryId),
+            None => self.children(id).iter().find(|(b, _)| *b == byte).map(|&(_, child)| child),
+        }
     }
 
     /// The children of a boundary of several nodes, by byte.
@@ -291,6 +379,12 @@ impl Tables {
                 (!left.is_empty()).then(|| (byte, self.intern_near(left, Some(child))))
             })
             .collect()
+    }
+
+    /// The tokens that end at a boundary.
+    pub fn tokens_at(&self, id: BoundaryId) -> Vec<TokenId> {
+        let trie = self.vocabulary.trie();
+        self.nodes(&id).iter().flat_map(|&node| trie.tokens(node)).copied().collect()
     }
 
     /// All tokens that go on after a boundary.

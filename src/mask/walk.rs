@@ -42,6 +42,11 @@ impl<'a> Walk<'a> {
     pub fn run(mut self, level: &Tables, boundary: BoundaryId, state: StateId) -> TokenTable {
         self.todo.push((boundary, state));
         self.work();
+        self.finish(level)
+    }
+
+    /// The table of what was found; new boundaries are interned at `level`.
+    pub fn finish(mut self, level: &Tables) -> TokenTable {
         let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
         self.exits.sort_unstable();
         self.exits.dedup();
@@ -50,7 +55,7 @@ impl<'a> Walk<'a> {
             .chunk_by(|a, b| a.0 == b.0)
             .map(|group| (group[0].0, level.intern(seconds(group))))
             .collect();
-        TokenTable { inside, exits }
+        TokenTable { inside, shared: None, exits }
     }
 
     /// Adds what is at and below a node that `state` has reached.
