@@ -2,12 +2,23 @@
 //! `llama`; without the variable the tests that need a model say so and pass.
 #![cfg(feature = "llama")]
 
+mod support;
+
 use constrain::decode::{Decoder, Request};
 use constrain::model::llama::{FlashAttention, LlamaModel, LlamaOptions, LlamaWeights};
 use constrain::model::{Batch, Message, Model, Role};
 use constrain::sample::Settings;
-use constrain::{Kind, Result};
+use constrain::syntax::Syntax;
+use constrain::{Constraint, Grammar, Kind, Result, TokenId, schema};
+use llama_cpp_2::llama_backend::LlamaBackend;
+use llama_cpp_2::model::params::LlamaModelParams;
+use llama_cpp_2::sampling::LlamaSampler;
+use llama_cpp_2::token::LlamaToken;
+use llama_cpp_2::token::data::LlamaTokenData;
+use llama_cpp_2::token::data_array::LlamaTokenDataArray;
+use std::mem::ManuallyDrop;
 use std::sync::OnceLock;
+use support::Random;
 
 /// One thread, flash attention on: what makes batches and single steps agree bit for bit.
 fn options() -> LlamaOptions {
@@ -154,5 +165,87 @@ fn the_same_request_gives_the_same_output() -> Result<()> {
     assert_ne!(first.tokens, other.tokens);
     assert!(other.statistics.reused_tokens > 0);
     assert_eq!(decoder.run(&request)?.tokens, first.tokens);
+    Ok(())
+}
+
+/// Which of `tokens` llama.cpp's own grammar sampler allows next.
+fn allowed_by_llama_cpp(sampler: &mut LlamaSampler, tokens: &[TokenId]) -> Vec<TokenId> {
+    let id = |&token: &TokenId| LlamaToken(token as i32);
+    let data = tokens.iter().map(|token| LlamaTokenData::new(id(token), 0.0, 0.0)).collect();
+    let mut array = LlamaTokenDataArray::new(data, false);
+    sampler.apply(&mut array);
+    let left = array.data.iter().filter(|data| data.logit().is_finite());
+    let mut left: Vec<TokenId> = left.map(|data| data.id().0 as TokenId).collect();
+    left.sort_unstable();
+    left
+}
+
+/// Random texts of the grammars that come with llama.cpp's crate: at each token both engines allow the
+/// same ones of a sample. Special tokens are left out, since llama.cpp lets their names be text.
+#[test]
+fn grammars_agree_with_llama_cpp() -> Result<()> {
+    const TEXTS: usize = 200;
+    const TOKENS: usize = 16;
+    const SAMPLE: usize = 24;
+    let (Some(weights), Some(grammars)) = (weights(), support::llama_grammars()) else {
+        return Ok(());
+    };
+    let vocabulary = weights.vocabulary();
+    // The library has initialised llama.cpp, and goes on using it.
+    let backend = ManuallyDrop::new(LlamaBackend {});
+    let path = std::env::var_os("CONSTRAIN_MODEL").unwrap_or_default();
+    let only = LlamaModelParams::default().with_vocab_only(true);
+    let model = llama_cpp_2::model::LlamaModel::load_from_file(&backend, path, &only).unwrap();
+    let texts: Vec<TokenId> = vocabulary.text_tokens().map(|(id, _)| id).collect();
+    let mut random = Random(0x5EED_CAFE);
+    let (mut compared, mut different) = (0, Vec::new());
+    for (name, text) in grammars {
+        let grammar = Grammar::from_text(&text, Syntax::Gbnf, &schema::Options::default())?;
+        let constraint = Constraint::new(&grammar, vocabulary)?;
+        for _ in 0..TEXTS {
+            let mut sampler = LlamaSampler::grammar(&model, &text, "root").unwrap();
+            let mut matcher = constraint.matcher();
+            for _ in 0..TOKENS {
+                let mask: Vec<TokenId> = matcher.mask()?.iter().collect();
+                let words: Vec<TokenId> =
+                    mask.iter().copied().filter(|&id| vocabulary.bytes(id).is_some()).collect();
+                if words.is_empty() {
+                    break;
+                }
+                let mut sample: Vec<TokenId> = vocabulary.end_tokens().to_vec();
+                for _ in 0..SAMPLE {
+                    sample.push(words[random.below(words.len())]);
+                    sample.push(texts[random.below(texts.len())]);
+                }
+                sample.sort_unstable();
+                sample.dedup();
+                let ours: Vec<TokenId> =
+                    sample.iter().copied().filter(|id| mask.binary_search(id).is_ok()).collect();
+                let theirs = allowed_by_llama_cpp(&mut sampler, &sample);
+                compared += sample.len();
+                if ours != theirs {
+                    let after = String::from_utf8_lossy(matcher.text()).into_owned();
+                    let only = |a: &[TokenId], b: &[TokenId]| -> Vec<String> {
+                        let own = a.iter().filter(|id| !b.contains(id));
+                        let text = |&id| vocabulary.bytes(id).map(<[u8]>::to_vec);
+                        own.filter_map(text)
+                            .map(|b| format!("{:?}", b.escape_ascii().to_string()))
+                            .collect()
+                    };
+                    different.push(format!(
+                        "{name} after {after:?}: only here {:?}, only in llama.cpp {:?}",
+                        only(&ours, &theirs),
+                        only(&theirs, &ours)
+                    ));
+                    break;
+                }
+                let token = words[random.below(words.len())];
+                matcher.accept(token)?;
+                sampler.accept(LlamaToken(token as i32));
+            }
+        }
+    }
+    eprintln!("{compared} tokens compared");
+    assert!(different.is_empty(), "{}", different.join("\n"));
     Ok(())
 }

@@ -692,25 +692,7 @@ fn literals_are_never_special_tokens() {
 /// The grammars that come with llama.cpp's Rust crate, where its sources are on this machine.
 #[test]
 fn grammars_of_llama_cpp() {
-    let Some(home) = std::env::var_os("CARGO_HOME")
-        .map(std::path::PathBuf::from)
-        .or_else(|| Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))
-    else {
-        eprintln!("skipped: no CARGO_HOME");
-        return;
-    };
-    let folders = |path: std::path::PathBuf| {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let sources = folders(home.join("registry/src")).into_iter().flat_map(folders);
-    let is_crate = |path: &std::path::PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llama-cpp-2-"))
-    };
-    let Some(folder) = sources.filter(is_crate).max() else {
-        eprintln!("skipped: the sources of llama-cpp-2 are not here");
-        return;
-    };
+    let Some(grammars) = support::llama_grammars() else { return };
     let samples = [
         ("arithmetic", "(1+x_1)*2=y\n", "x=\n"),
         ("c", "int f(char c){int x = 1;if(x<2){g (x, 3);}return -x;}", "int f({"),
@@ -722,9 +704,9 @@ fn grammars_of_llama_cpp() {
     ];
     let vocabulary = support::synthetic();
     let tokens = Tokenizer::new(&vocabulary);
-    for (name, good, bad) in samples {
-        let path = folder.join("src/grammar").join(format!("{name}.gbnf"));
-        let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(grammars.len(), samples.len());
+    for ((name, text), (sample, good, bad)) in grammars.into_iter().zip(samples) {
+        assert_eq!(name, sample);
         let grammar = compile(&text, "gbnf").unwrap_or_else(|error| panic!("{name}: {error}"));
         let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
         for (text, valid) in [(good, true), (bad, false)] {

@@ -96,11 +96,14 @@ impl ReadMap {
         64 << (2 * segment)
     }
 
-    /// Where probing for `key` starts: Fibonacci hashing. Keys are pairs of dense ids that
-    /// the engine gave out itself, so nobody can choose them to collide.
+    /// Where probing for `key` starts. Keys are pairs of dense ids in the two halves, so both halves
+    /// must reach the bits that are used: multiply, fold, multiply, and take the highest ones.
+    /// The engine gave out the ids itself: nobody can choose them to collide.
     #[inline]
     fn home(key: u64, capacity: usize) -> usize {
-        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) as usize & (capacity - 1)
+        let once = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let twice = (once ^ once >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        (twice >> (64 - capacity.trailing_zeros())) as usize
     }
 
     /// Number of keys.
@@ -174,6 +177,18 @@ mod tests {
         assert!((0..20_000u64).all(|i| map.get(i << 20 | 7) == Some(i as u32)));
         assert_eq!(map.get(8), None);
         assert_eq!(map.get(20_000 << 20 | 7), None);
+    }
+
+    #[test]
+    fn pairs_of_ids_are_spread() {
+        for (high, low) in
+            [(1u64 << 32, 0), (1, 0), (1 << 32 | 1, 0), (1 << 32, 7 << 20), (1, 9 << 32)]
+        {
+            let homes: std::collections::HashSet<usize> =
+                (0..512).map(|i| ReadMap::home(i * high + low, 1_024)).collect();
+            // 512 balls in 1,024 bins at random fill some 400 of them.
+            assert!(homes.len() > 350, "{} homes of {high:x} and {low:x}", homes.len());
+        }
     }
 
     #[test]

@@ -76,6 +76,31 @@ pub fn shared(file: &str) -> Option<String> {
     )
 }
 
+/// The grammars that come with llama.cpp's Rust crate, by name, where its sources are on this machine.
+pub fn llama_grammars() -> Option<Vec<(String, String)>> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let entries = |path: PathBuf| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_crate = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llama-cpp-2-"))
+    };
+    let sources = entries(home.join("registry/src")).into_iter().flat_map(entries);
+    let Some(folder) = sources.filter(is_crate).max() else {
+        eprintln!("skipped: the sources of llama-cpp-2 are not on this machine");
+        return None;
+    };
+    let mut files = entries(folder.join("src/grammar"));
+    files.sort();
+    let read = |path: PathBuf| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        Some((name, std::fs::read_to_string(path).unwrap()))
+    };
+    Some(files.into_iter().filter_map(read).collect())
+}
+
 /// Splits a text into tokens, the longest first.
 pub struct Tokenizer {
     /// Bytes and id, sorted by bytes.
