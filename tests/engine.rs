@@ -364,9 +364,19 @@ const UNIQUE: &[&str] = &[
     r#"{}"#,
 ];
 
+/// Schemas that ask for two equal items.
+const EQUAL: &[&str] = &[
+    r#"{"type":"array","not":{"uniqueItems":true}}"#,
+    r#"{"type":"array","items":{"type":"boolean"},"maxItems":2,"not":{"uniqueItems":true}}"#,
+    r#"{"type":"array","items":{"enum":[1,[],{"a":1},"x"]},"maxItems":3,"not":{"uniqueItems":true}}"#,
+    r#"{"type":"array","prefixItems":[{"enum":[1,2]}],"items":{"enum":[2,{"b":1}]},"not":{"uniqueItems":true},"maxItems":3}"#,
+    r#"{"type":"array","items":{"type":"string"},"maxItems":2,"not":{"uniqueItems":true}}"#,
+    r#"{"type":"array","items":{"type":["integer","object"]},"oneOf":[{"uniqueItems":true},{"minItems":3}]}"#,
+];
+
 /// All arrays of up to three values of a small universe, judged by an independent validator; and walks.
 #[test]
-fn unique_items_of_any_kind() {
+fn unique_and_equal_items_of_any_kind() {
     let universe: Vec<serde_json::Value> = serde_json::from_str(
         r#"[true, false, null, 1, 2, "x", {}, {"a": 1}, {"a": 2}, {"b": 1}, {"a": "x", "b": 1},
             {"a": "x", "b": 2}, {"b": 2, "a": "y"}, {"a": 1, "b": 2}, {"a": true}, {"a": false, "b": 1},
@@ -374,10 +384,14 @@ fn unique_items_of_any_kind() {
             [1, false, 2, 2], [true], [true, false], [[]], [[true]], {"a": "y"}, {"c": 3, "a": 1}]"#,
     )
     .unwrap();
-    for schema in UNIQUE {
+    let unique = UNIQUE.iter().map(|schema| {
         let mut schema: serde_json::Value = serde_json::from_str(schema).unwrap();
         schema["uniqueItems"] = true.into();
         schema["type"] = "array".into();
+        schema
+    });
+    let equal = EQUAL.iter().map(|schema| serde_json::from_str(schema).unwrap());
+    for schema in unique.chain(equal) {
         let validator = jsonschema::validator_for(&schema).unwrap();
         for order in [PropertyOrder::Any, PropertyOrder::Declared] {
             let options = Options { property_order: order, ..Options::default() };
@@ -393,6 +407,7 @@ fn unique_items_of_any_kind() {
                     || schema.get("minItems").is_some()
                     || schema.get("contains").is_some()
                     || schema.get("prefixItems").is_some()
+                    || schema.get("uniqueItems").is_none()
             };
             let values: Vec<&serde_json::Value> = universe.iter().filter(single).collect();
             for a in &values {
@@ -401,7 +416,10 @@ fn unique_items_of_any_kind() {
                     let (valid, accepted) = (validator.is_valid(&pair), accepts(&pair));
                     let exact = order == PropertyOrder::Any;
                     assert!(valid == accepted || (valid && !exact), "{schema}\n{order:?} {pair}");
-                    if !accepted && schema.get("minItems").is_none() {
+                    if !accepted
+                        && schema.get("uniqueItems").is_some()
+                        && schema.get("minItems").is_none()
+                    {
                         continue;
                     }
                     for c in &values {

@@ -126,6 +126,9 @@ pub struct ArraySpec {
     pub contains: Vec<(u64, Option<u64>)>,
     /// No two items are equal.
     pub unique: bool,
+    /// Some two items are equal. Then there are no `contains`, and at least two items may come
+    /// after the prefix.
+    pub equal: bool,
 }
 
 /// A declared property.

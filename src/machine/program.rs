@@ -302,7 +302,9 @@ fn array_height(spec: &ArraySpec, heights: &[u8]) -> u8 {
     if spec.max.is_some_and(|max| max < spec.min) {
         return NEVER;
     }
-    let needed = usize::try_from(spec.min).unwrap_or(usize::MAX);
+    // Two equal items can always be those after the prefix.
+    let pair = if spec.equal { spec.prefix.len() as u64 + 2 } else { 0 };
+    let needed = usize::try_from(spec.min.max(pair)).unwrap_or(usize::MAX);
     let mut height = 0;
     for classes in spec.prefix.iter().take(needed) {
         height = height.max(lowest(classes, 0));

@@ -721,13 +721,16 @@ impl Sequence {
         let Some(spec) = program.array(node) else { return };
         let depth = frame.depth;
         let view = ArrayView::new(program, spec, depth, count, contains);
-        let plain = !spec.unique && self.stacks.keys(seen).allow == AllowId::ANY;
+        let (allow, met) = (self.stacks.keys(seen).allow, self.stacks.keys(seen).met);
+        let pending = spec.equal && !met;
+        let plain = !spec.unique && !pending && allow == AllowId::ANY;
         let close = match phase {
             Phase::Open => Some(Punct::CloseEmptyArray),
             Phase::After => Some(Punct::CloseArray),
             Phase::Next => None,
         };
-        if let Some(close) = close.filter(|_| view.can_close() && (plain || self.may_end(seen))) {
+        let may_end = view.can_close() && !pending && (plain || self.may_end(seen));
+        if let Some(close) = close.filter(|_| may_end) {
             self.begin_punct(program, close, depth, below, out);
         }
         // A comma after an item, exact white space before the first one, else nothing.
@@ -740,7 +743,8 @@ impl Sequence {
             None if plain => self.begin_items(program, frame, &view, below, out),
             None => self.begin_ways(program, frame, below, output, out),
             Some(before) => {
-                let any = if plain {
+                let unknown = !plain && self.stacks.keys(seen).unknown;
+                let any = if plain || (pending && unknown) {
                     view.any_item()
                 } else {
                     !self.item_ways(program, frame).is_empty()
@@ -753,8 +757,8 @@ impl Sequence {
                 let rich = |(class, ..): (&ItemClass, u64, Tally)| {
                     Unique::is_rich(program, class.node, depth)
                 };
-                if !plain && self.stacks.keys(seen).unknown && !view.items().any(rich) {
-                    // The unknown item may have been the last one that there was.
+                if unknown && (pending || !view.items().any(rich)) {
+                    // The unknown item may have been the last one that there was, or the one to repeat.
                     stack = self.push(Step::Doubt, depth, stack);
                 }
                 self.begin_punct(program, before, depth, stack, out);
@@ -797,12 +801,15 @@ impl Sequence {
             let unknown = before.unknown;
             let mut after = before.clone().allowing(way.whole);
             after.parts += u64::from(way.whole != AllowId::ANY);
-            if spec.unique && way.value.is_some() {
+            if spec.equal && way.value.is_some() {
+                after = Seen { met: true, ..Seen::default() };
+            } else if spec.unique && way.value.is_some() {
                 after = after.with_value(way.value);
             }
+            let recorded = (spec.unique || spec.equal) && way.value.is_none();
             let seen = self.stacks.seen(after);
-            self.consulted |= spec.unique && way.value.is_none();
-            let step = if spec.unique && way.value.is_none() {
+            self.consulted |= recorded;
+            let step = if recorded {
                 Step::UniqueItem { node, count, contains, seen, start }
             } else {
                 Step::Array { node, phase: Phase::After, count, contains, seen }
@@ -811,7 +818,7 @@ impl Sequence {
             let begin = |sequence: &mut Self, out: &mut Vec<Thread>| {
                 sequence.begin_item(program, (item, way.part), stack, depth, out);
             };
-            if unknown && !Unique::is_endless(program, item) {
+            if unknown && (spec.equal || !Unique::is_endless(program, item)) {
                 self.doubtful(program, output, out, begin);
             } else {
                 begin(self, out);
@@ -844,6 +851,12 @@ impl Sequence {
         let view = ArrayView::new(program, spec, depth, count, contains);
         for (class, count, tally) in view.items() {
             let (item, then) = (class.node, (count, tally));
+            if spec.equal && seen.unknown {
+                // Also what is equal to the item that is not known.
+                let any = Way { part: AllowId::ANY, whole: AllowId::ANY, value: None };
+                found.push((item, then, any));
+                continue;
+            }
             let ways = self.unique.item_ways(program, at, (item, then), &seen.values, seen.allow);
             found.extend(ways.into_iter().map(|way| (item, then, way)));
         }

@@ -174,6 +174,8 @@ pub struct Seen {
     pub unknown: bool,
     /// The values of unique items, sorted.
     pub values: Box<[ValueId]>,
+    /// Whether some two items are equal, where they must be.
+    pub met: bool,
     /// What the whole container may be; values that are barred agree with all parts so far.
     pub allow: AllowId,
     /// Number of keys or items, where `allow` is not everything.

@@ -16,6 +16,9 @@
 //! `"a"` with that object barred; after `"a","n":` only the numbers but 1 are offered. If `n` were the
 //! constant 1, `"a"` would not be offered.
 //!
+//! The opposite, an array of which some two items must be equal, is simpler: each item is one of those that
+//! were there, after which nothing is asked any more, or another one if one more may follow.
+//!
 //! Three questions decide this, by recursion into the barred values (so at most as deep as they
 //! are): can a node be [`Unique::other`] than these, can it be [`Unique::is`] this one, and the same for
 //! an array or object that is under way.
@@ -379,6 +382,8 @@ impl Unique {
     ) -> Vec<Way> {
         let mut ways = Vec::new();
         match self.values.allow(allow) {
+            // Front-ends see to it that such arrays stand where everything is allowed.
+            _ if at.spec.equal => return self.equal_ways(program, at, item, taken),
             Allow::Any => {
                 if self.other(program, item, at.depth, taken) {
                     let part = self.values.all_but(taken.to_vec());
@@ -415,6 +420,31 @@ impl Unique {
                     }
                 }
             }
+        }
+        ways
+    }
+
+    /// The ways in which the next item can be `item` in an array of which some two items must be equal
+    /// and none are so far: as one of those that were there, or as another if one more may follow,
+    /// which can then be equal to it.
+    fn equal_ways(
+        &mut self,
+        program: &Program,
+        at: ArrayAt<'_>,
+        item: NodeId,
+        taken: &[ValueId],
+    ) -> Vec<Way> {
+        let mut ways = Vec::new();
+        for &value in taken {
+            if self.is(program, item, at.depth, value) {
+                let part = self.values.only(value);
+                ways.push(Way { part, whole: AllowId::ANY, value: Some(value) });
+            }
+        }
+        let last = at.spec.max.is_some_and(|max| at.count + 1 >= max);
+        if !last && self.other(program, item, at.depth, taken) {
+            let part = self.values.all_but(taken.to_vec());
+            ways.push(Way { part, whole: AllowId::ANY, value: None });
         }
         ways
     }

@@ -2,12 +2,12 @@
 //!
 //! An [`ArrayShape`] is one conjunction: a set for each of the first positions, one for all others,
 //! bounds of the length, bounds of how many items (from some position on) lie in a set. The complement
-//! of a shape is a union: an item in the wrong, too short, too long, too few or too many that count.
+//! of a shape is a union: an item in the wrong, too short, too long, too few or too many that count, two equal items.
 
 use super::json::At;
 use super::normal::Compiler;
 use super::sets::SetId;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 
 /// Bounds of the number of items in `set`, from position `from` on.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub(super) struct ArrayShape {
     pub contains: Vec<Contains>,
     /// No two items are equal, as the keyword here says.
     pub unique: Option<At>,
+    /// Some two items are equal: the keyword here is negated.
+    pub equal: Option<At>,
 }
 
 impl ArrayShape {
@@ -40,6 +42,7 @@ impl ArrayShape {
             max: None,
             contains: Vec::new(),
             unique: None,
+            equal: None,
         }
     }
 
@@ -50,6 +53,7 @@ impl ArrayShape {
             && self.max.is_none()
             && self.contains.is_empty()
             && self.unique.is_none()
+            && self.equal.is_none()
     }
 
     /// The set of the item at a position.
@@ -85,6 +89,7 @@ impl Compiler<'_> {
             max: least(a.max, b.max),
             contains,
             unique: a.unique.or(b.unique),
+            equal: a.equal.or(b.equal),
         };
         self.prune_array(shape)
     }
@@ -129,7 +134,8 @@ impl Compiler<'_> {
             shape.min =
                 shape.min.max(if contains.min > 0 { from.saturating_add(contains.min) } else { 0 });
         }
-        Ok(shape.max.is_none_or(|max| shape.min <= max).then_some(shape))
+        let few = shape.max.is_some_and(|max| shape.min > max);
+        Ok((!few && (shape.unique.is_none() || shape.equal.is_none())).then_some(shape))
     }
 
     /// Whether an item of the shape can be in the set that is asked for.
@@ -150,15 +156,13 @@ impl Compiler<'_> {
 
     /// The arrays that do not have the shape.
     pub fn not_array(&mut self, shape: &ArrayShape) -> Result<Vec<ArrayShape>> {
-        if let Some(at) = shape.unique {
-            return Err(Error::new(
-                Kind::Unsupported { keyword: "uniqueItems".to_owned() },
-                "\"uniqueItems\" cannot be negated (by not, oneOf or if)",
-            )
-            .at(self.json.place(at))
-            .help("move \"uniqueItems\" out of the negated schema"));
-        }
         let mut out = Vec::new();
+        if shape.unique.is_some() {
+            out.push(ArrayShape { equal: shape.unique, min: 2, ..ArrayShape::any() });
+        }
+        if shape.equal.is_some() {
+            out.push(ArrayShape { unique: shape.equal, ..ArrayShape::any() });
+        }
         if shape.min > 0 {
             out.push(ArrayShape { max: Some(shape.min - 1), ..ArrayShape::any() });
         }

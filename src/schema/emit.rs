@@ -140,13 +140,16 @@ impl Compiler<'_> {
         if shape.unique.is_some() && !self.settle_unique(&mut shape)? {
             return Ok(None);
         }
+        if let Some(at) = shape.equal {
+            self.settle_equal(&shape, at)?;
+        }
         self.check_count("\"contains\" conditions on one array", shape.contains.len(), CONDITIONS)?;
         for contains in &shape.contains {
             let greatest = usize::try_from(contains.min.max(contains.max.unwrap_or(0)));
             self.check_count("items that count", greatest.unwrap_or(usize::MAX), COUNTED)?;
         }
         let mut spec = ArraySpec { min: shape.min, max: shape.max, ..ArraySpec::default() };
-        spec.unique = shape.unique.is_some();
+        (spec.unique, spec.equal) = (shape.unique.is_some(), shape.equal.is_some());
         spec.contains =
             shape.contains.iter().map(|contains| (contains.min, contains.max)).collect();
         // Positions up to where the last condition starts to count are written out.

@@ -11,12 +11,14 @@
 //! positions have the same values), or it would have to be planned ahead, and is refused.
 
 use super::array::ArrayShape;
+use super::json::At;
 use super::normal::Compiler;
 use super::number;
 use super::object::ObjectShape;
 use super::sets::SetId;
 use super::text::Text;
 use crate::error::{Error, Kind, Result};
+use crate::grammar::{Node, NodeId};
 
 /// How many values there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl Compiler<'_> {
 
     fn array_extent(&mut self, shape: &ArrayShape, depth: u32) -> Result<Extent> {
         let more = shape.rest != SetId::NEVER && !self.surely_empty(shape.rest)?;
-        if shape.unique.is_some() || !shape.contains.is_empty() {
+        if shape.unique.is_some() || shape.equal.is_some() || !shape.contains.is_empty() {
             return Ok(Extent::at_least(1));
         }
         if shape.max.is_none() && more {
@@ -215,6 +217,67 @@ impl Compiler<'_> {
             shape.prefix.truncate(usize::try_from(max).unwrap_or(usize::MAX));
         }
         Ok(true)
+    }
+
+    /// Makes sure that in an array of which some two items are equal, the last two items can be.
+    pub fn settle_equal(&mut self, shape: &ArrayShape, at: At) -> Result<()> {
+        let behind = shape.prefix.len() as u64 + 2;
+        let room = shape.max.is_none_or(|max| max >= behind);
+        if room && shape.rest != SetId::NEVER && shape.contains.is_empty() {
+            return Ok(());
+        }
+        let message =
+            "\"uniqueItems\" is negated (by not, oneOf or if) for arrays with few or counted items";
+        Err(Error::new(Kind::Unsupported { keyword: "uniqueItems".to_owned() }, message)
+            .at(self.json.place(at))
+            .help("move \"uniqueItems\" out of the negated schema"))
+    }
+
+    /// An error if items that must differ, or be equal, hold arrays of which some two items must be
+    /// equal: such values are not followed part by part.
+    pub fn check_equal_inside(&self) -> Result<()> {
+        let nodes = &self.grammar.nodes;
+        let equal = |node: &Node| matches!(node, Node::Array(spec) if spec.equal);
+        if !nodes.iter().any(equal) {
+            return Ok(());
+        }
+        let mut todo: Vec<NodeId> = Vec::new();
+        for node in nodes {
+            if let Node::Array(spec) = node
+                && (spec.unique || spec.equal)
+            {
+                let classes = spec.prefix.iter().flatten().chain(&spec.rest);
+                todo.extend(classes.map(|class| class.node));
+            }
+        }
+        let mut visited = vec![false; nodes.len()];
+        while let Some(id) = todo.pop() {
+            if std::mem::replace(&mut visited[id.index()], true) {
+                continue;
+            }
+            match self.grammar.node(id) {
+                Node::Rule(target) => todo.push(*target),
+                Node::Alt(parts) | Node::Seq(parts) => todo.extend(parts),
+                Node::Array(spec) => {
+                    if spec.equal {
+                        let kind = Kind::Unsupported { keyword: "uniqueItems".to_owned() };
+                        let message = "\"uniqueItems\" is negated (by not, oneOf or if) inside of items that are compared";
+                        let error = Error::new(kind, message)
+                            .help("move \"uniqueItems\" out of the negated schema");
+                        let place = self.node_origin(id).unwrap_or(0);
+                        return Err(error.at(self.json.place(place)));
+                    }
+                    let classes = spec.prefix.iter().flatten().chain(&spec.rest);
+                    todo.extend(classes.map(|class| class.node));
+                }
+                Node::Object(spec) => {
+                    todo.extend(spec.properties.iter().map(|property| property.value));
+                    todo.extend(spec.others.iter().map(|other| other.value));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// How many of some sets have nothing in common with another.

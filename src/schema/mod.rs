@@ -112,6 +112,7 @@ pub fn compile(text: &str, options: &Options) -> Result<Grammar> {
     let mut compiler = normal::Compiler::new(text, options)?;
     let root = compiler.root_node()?;
     compiler.fill_nodes()?;
+    compiler.check_equal_inside()?;
     compiler.keep_satisfiable(root)?;
     let mut grammar = compiler.grammar;
     // White space may stand around the document.
@@ -133,6 +134,7 @@ pub fn compile_into(grammar: Grammar, text: &str, options: &Options) -> Result<(
     compiler.grammar = grammar;
     let root = compiler.root_node()?;
     compiler.fill_nodes()?;
+    compiler.check_equal_inside()?;
     compiler.keep_satisfiable(root)?;
     Ok((compiler.grammar, root))
 }

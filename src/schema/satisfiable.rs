@@ -77,7 +77,8 @@ impl Alive {
             };
             first.saturating_add(later) <= max
         });
-        spec.min <= room && enough && bounded
+        let pair = !spec.equal || room > spec.prefix.len() as u64 + 1;
+        spec.min <= room && enough && bounded && pair
     }
 
     fn object(&self, spec: &ObjectSpec) -> bool {

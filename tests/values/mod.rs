@@ -75,6 +75,11 @@ impl Language {
         {
             return false;
         }
+        if spec.equal
+            && !items.iter().enumerate().any(|(i, a)| items[..i].iter().any(|b| equal(a, b)))
+        {
+            return false;
+        }
         let mut counts = HashSet::from([vec![0u64; spec.contains.len()]]);
         for (i, item) in items.iter().enumerate() {
             let classes = spec.prefix.get(i).unwrap_or(&spec.rest).clone();

@@ -187,7 +187,11 @@ impl<'a> Listing<'a> {
         if !spec.rest.is_empty() {
             parts.push(format!("then {}", class(&spec.rest)));
         }
-        let unique = if spec.unique { ", unique" } else { "" };
+        let unique = match (spec.unique, spec.equal) {
+            (true, _) => ", unique",
+            (_, true) => ", two of them equal",
+            _ => "",
+        };
         parts.join(", ") + &bounds(spec.min, spec.max) + unique
     }
 
