@@ -4,48 +4,51 @@
 //! completed with what is left. So each configuration has a *cost*, and a token is allowed under a
 //! budget of `left` tokens if the cost of the configuration after it is at most `left - 1`.
 //!
-//! # Two numbers
+//! # How
 //!
-//! **The aligned cost** of a configuration is what the masks use. It counts tokens that end where
-//! terminals end: the rest of the current terminal, then terminal by terminal what is still owed.
+//! The cost of a configuration is the number of tokens of one completion of it, which is planned
+//! terminal by terminal and spelled as one text:
 //!
 //! ```text
-//! spell       tokens of a text, the fewest               "name": with the tokens `"na`, `me"`: 2
-//! terminal    tokens of a terminal from one of its states, along its shortest text
-//! nodes       tokens of each node of the grammar: a least fixpoint
-//! owed        tokens that an open container still needs  object without `name`: comma, key, colon, value, brace
-//! prices      tokens of a stack, of a thread: sums of these, memoised for the sequence
+//! spell       the fewest tokens of a text               "name": with the tokens `"na`, `me"`: 2
+//! nodes       the completion of each node of the grammar: a least fixpoint
+//! owed        what an open container still needs         object without `name`: comma, key, colon, value, brace
+//! texts       texts of nodes and frames, and how many tokens they take on top of others
+//! prices      stacks, threads: memoised with the configurations
 //! ends        the states that the tokens of a table end in
 //! narrow      the mask under a budget
-//! plan        a whole completion in few tokens
+//! plan        a whole document in few tokens
 //! ```
 //!
-//! Worked example, with single bytes and `true` as tokens: after `{"a":` for an object whose `a` is
-//! a boolean and whose `b` (a string) is required too, the thread *boolean* costs 1 (`true`), the
-//! object owes comma 1, key `"b"` 3, colon 1, value `""` 2, brace 1. With the end token: 10.
+//! Worked example, with the tokens `true`, `":`, `,"`, `""}` and single bytes: after `{"a":` for an
+//! object whose `a` is a boolean and whose `b` (a string) is required too, the text of the completion is
+//! `true,"b":""}`. Its tokens are `true`, `,"`, `b`, `":`, `""}`; with the end token the cost is 6.
 //!
-//! **The least cost** of the start of a document is what is reported and refused by, see `plan`:
-//! it also counts tokens that reach across terminals (`":"`, `"},{"`), hence it may be lower.
+//! The *minimum*, which is reported and refused by, may be lower than the cost of the start: it comes
+//! from a search that also tries other texts, see `plan`.
 //!
 //! # Invariants
 //!
-//! * *Achievable.* A cost is the length of some completion in tokens: never below the least.
+//! * *Achievable.* A cost is the length of some completion in tokens: never below the least. It is at
+//!   most the number of bytes of that completion, if every byte is a token.
 //! * *Consistent.* A configuration of cost `n > 1` allows a token after which the cost is at most
 //!   `n - 1`; cost 1 allows the end token. By induction a mask under a budget is never empty,
-//!   and the output ends within it. It holds by construction: each part's cost is the length of one
-//!   way on (the shortest text of a terminal, the plan of a container), and the ways are
-//!   *stable*: a step along them leads to a part whose way is the rest.
+//!   and the output ends within it. It holds by construction: the completion is *stable*, which means
+//!   that after a token of it the planned completion is its rest (the shortest text of a terminal,
+//!   the plan of a container).
 //! * *Pure.* A cost is a function of the configuration, whatever was computed before: masks under a
 //!   budget are the same after a rollback as in a fresh replay.
-//! * At most the number of bytes of that completion, if every byte is a token.
 //!
 //! # Where it is not the least
 //!
-//! The aligned cost is above the least number of tokens where tokens reach across terminals, where a
-//! longer text takes fewer tokens than the shortest one, and where an object must have more
-//! properties than are required or has dependent ones (it plans one key after the other). What cannot be planned (over 256
-//! distinct keys or items, a pattern whose shortest string was not found) costs [`NEVER`]:
-//! no budget is enough then.
+//! Where a longer text takes fewer tokens than the shortest one; where an object must have more
+//! properties than are required, or has dependent ones (one key is planned after the other); where a
+//! container owes more than 2,048 bytes (tokens do not reach across its terminals then). What cannot
+//! be planned (over 256 distinct keys, a pattern whose shortest string was not found) costs
+//! [`NEVER`]: no budget is enough then.
+//!
+//! One thing is not proved: values of unique items that are not strings get a margin for being
+//! different (see `owed`).
 
 mod ends;
 mod narrow;
@@ -61,6 +64,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use hashbrown::HashMap;
 
 use crate::error::Result;
+use crate::expr::ExprId;
 use crate::grammar::NodeId;
 use crate::machine::Program;
 use crate::machine::shortest::Rest;
@@ -87,6 +91,8 @@ pub struct Costs {
     spell: Spell,
     terminals: Mutex<HashMap<StateId, u64>>,
     bounds: Mutex<HashMap<StateId, u64>>,
+    /// What bounds are made of, by level and expression.
+    rests: Mutex<HashMap<(bool, ExprId), Option<u64>>>,
     /// The completions of nodes, by depth where that matters.
     texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
     nodes: OnceLock<Result<Nodes>>,
@@ -102,6 +108,7 @@ impl Costs {
             spell: Spell::new(vocabulary),
             terminals: Mutex::default(),
             bounds: Mutex::default(),
+            rests: Mutex::default(),
             texts: Mutex::default(),
             nodes: OnceLock::new(),
             distinct: owed::Distinct::default(),
@@ -140,7 +147,8 @@ impl Costs {
         let known = lock(&self.bounds).get(&state).copied();
         let own = known.unwrap_or_else(|| {
             // Bytes bound tokens only if all of them are tokens.
-            let bytes = program.states().longest_rest(state).filter(|_| self.spell.any_byte());
+            let bytes = program.states().longest_rest(state, &mut lock(&self.rests));
+            let bytes = bytes.filter(|_| self.spell.any_byte());
             let bound = bytes.unwrap_or(NEVER);
             lock(&self.bounds).insert(state, bound);
             bound

@@ -6,8 +6,8 @@
 //! **Ample.** Nearly always the budget is so large that no token can be wrong. To know that without
 //! looking at groups, each configuration has a number of tokens with which it is *ample*: two (the
 //! token, and the end token) more than the worst cost one token later. That is bounded by the greatest sum,
-//! along the chain, of what the states of a terminal can cost ([`Costs::bound`]) and what is owed
-//! below it. With so many tokens left, the mask is the same object as without a budget.
+//! along the chain, of what the states of a terminal can cost ([`Costs::bound`]; where that is not
+//! known, the groups are looked at once) and what is owed below it. With so many tokens left, the mask is the same object as without a budget.
 //!
 //! By hand: `{"a":"x` with `a` a string: from the body of the string, tokens lead at worst into an
 //! escape (13 bytes to finish), then the brace: worst 14. With 16 tokens left the mask is ample; with
@@ -84,6 +84,16 @@ impl Judge<'_> {
     pub fn narrow(&self, id: ConfigId, text: &[u8], left: u64) -> Result<Parts> {
         let threads = self.configs.get(id).threads();
         self.study(|narrow| narrow.narrow(threads, text, left))
+    }
+
+    /// The cost after each token, the end token counted; [`NEVER`] for tokens that are not allowed.
+    /// `text` is the output so far.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn costs_after(&self, id: ConfigId, text: &[u8]) -> Result<Vec<u64>> {
+        let threads = self.configs.get(id).threads();
+        self.study(|narrow| narrow.costs_after(threads, text))
     }
 
     pub(super) fn study<T>(&self, work: impl FnOnce(&mut Narrow<'_>) -> Result<T>) -> Result<T> {
@@ -194,17 +204,30 @@ impl Narrow<'_> {
             worst = worst.max(narrow.after(thread, None));
         });
         while let Some((boundary, at)) = todo.pop() {
-            if worst == NEVER || (boundary != BoundaryId::ROOT && self.in_doubt(at)) {
+            if worst == NEVER {
                 return Ok(NEVER);
             }
             let tables = &self.basis.tables;
             let table = tables.get(tables.table(self.program().states(), boundary, at.state));
             if !table.is_empty() {
-                worst = worst.max(self.bound(at));
+                let doubt = boundary != BoundaryId::ROOT && self.in_doubt(at);
+                worst = worst.max(match self.bound(at) {
+                    NEVER if doubt => return Ok(NEVER),
+                    NEVER => self.worst_end(boundary, at),
+                    // A key that is not known may be one more that cannot come.
+                    bound => bound.saturating_add(2 * u64::from(doubt)),
+                });
             }
             self.follow(at, &table.exits, &mut todo);
         }
         Ok(worst)
+    }
+
+    /// The greatest cost where a token inside the terminal of `at` ends.
+    fn worst_end(&mut self, boundary: BoundaryId, at: Thread) -> u64 {
+        let (tables, states) = (&self.basis.tables, self.program().states());
+        let ends = self.costs.ends.get(tables, states, boundary, at.state);
+        ends.iter().map(|&(state, _)| self.end_cost(at, state)).max().unwrap_or(0)
     }
 
     /// Where the chains of tables begin; `special` is told of the threads that are special tokens.
@@ -271,6 +294,45 @@ impl Narrow<'_> {
             self.follow(at, &tables.get(id).exits, &mut todo);
         }
         Ok(out)
+    }
+
+    fn costs_after(&mut self, threads: &[Thread], text: &[u8]) -> Result<Vec<u64>> {
+        let tables = &self.basis.tables;
+        let mut costs = vec![NEVER; tables.vocabulary().len()];
+        let mut lower = |ids: &mut dyn Iterator<Item = TokenId>, cost: u64| {
+            for id in ids {
+                if let Some(known) = costs.get_mut(id as usize) {
+                    *known = cost.min(*known);
+                }
+            }
+        };
+        if threads.contains(&Thread::END) {
+            lower(&mut tables.vocabulary().end_tokens().iter().copied(), 0);
+        }
+        let mut todo = self.begin(threads, &mut |narrow, thread, index| {
+            let cost = narrow.after(thread, None).saturating_add(1);
+            lower(&mut narrow.basis.specials[index as usize].ids().into_iter(), cost);
+        });
+        while let Some((boundary, at)) = todo.pop() {
+            let states = self.basis.program.states();
+            let table = tables.get(tables.table(states, boundary, at.state));
+            if boundary != BoundaryId::ROOT && self.in_doubt(at) {
+                let mut tokens = table.inside.ids();
+                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                for token in tokens {
+                    let cost = self.tried(threads, text, token)?.saturating_add(1);
+                    lower(&mut std::iter::once(token), cost);
+                }
+                continue;
+            }
+            let ends = self.costs.ends.get(tables, states, boundary, at.state);
+            for (state, tokens) in &**ends {
+                let cost = self.end_cost(at, *state).saturating_add(1);
+                lower(&mut tokens.ids().into_iter(), cost);
+            }
+            self.follow(at, &table.exits, &mut todo);
+        }
+        Ok(costs)
     }
 
     /// Adds the tokens of one table.

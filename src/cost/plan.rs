@@ -3,10 +3,10 @@
 //! The search walks from thread to thread by whole tokens. All tokens that lead to the same thread
 //! are one step, so that a string of any length is one or two places, not one per spelling.
 //!
-//! First by breadth: the first way that reaches the end is the least there is, for tokens are
-//! what is counted. If that takes too long (beyond [`EXACT`] threads), best first: by the tokens so
-//! far and the aligned cost of the rest. Then tokens that reach across terminals are found where
-//! they are, but a better way may be missed.
+//! First best first: by the tokens so far and the cost of the rest, which leads straight to a good
+//! document. Then by breadth, for one with fewer tokens: if there is none, or one is found, the result
+//! is the least there is, for tokens are what is counted. If that takes too long (beyond [`EXACT`]
+//! threads), the first result stands.
 //!
 //! By hand, for `{"a": true}` and the tokens `{"`, `a`, `":`, `true`, `}` besides bytes: the aligned cost
 //! is 8 (`{`, `"`, `a`, `"`, `:`, `true`, `}`, end). From the start, `{"` leads into the key; `a`, then `":`
@@ -14,7 +14,8 @@
 //!
 //! What a search cannot know is the text of undeclared keys and of items that must differ. At
 //! first it takes them for different; so what it finds is tried on a real matcher. If that fails,
-//! it searches again without tokens that reach from such a text into the next.
+//! it searches again without tokens that reach from such a text into the next. In a search by
+//! breadth all ways there are stay in: if none of them is shorter, none that is right is.
 //!
 //! Invariant: the result depends on the grammar and the vocabulary alone.
 
@@ -30,8 +31,8 @@ use crate::mask::{BoundaryId, TokenSet};
 use crate::vocab::TokenId;
 
 /// Most threads of the exhaustive search, and of the other one.
-const EXACT: usize = 1_000;
-const GREEDY: usize = 2_000;
+const EXACT: usize = 600;
+const GREEDY: usize = 1_000;
 
 /// The tokens of a document, the end token included.
 #[derive(Debug, Clone)]
@@ -60,43 +61,55 @@ struct Place {
     tokens: u64,
 }
 
-/// Searches for a short document from `threads`. Tokens and stacks are those of `judge`'s
-/// configurations.
+/// Searches for a short document from `threads`, of which `accepts` must say that it is one.
 pub(super) fn search(
     judge: &Judge<'_>,
     threads: &[Thread],
     accepts: &dyn Fn(&[TokenId]) -> bool,
 ) -> Result<Option<Plan>> {
-    let attempts =
-        [(true, true, EXACT), (true, false, EXACT), (false, true, GREEDY), (false, false, GREEDY)];
-    for (breadth, vague, most) in attempts {
-        let found = way(judge, threads, most, Search::new(breadth, vague))?;
-        if let Some(tokens) = found.filter(|tokens| accepts(tokens)) {
-            return Ok(Some(Plan { tokens, exact: breadth && vague }));
+    let mut plan: Option<Plan> = None;
+    for vague in [true, false] {
+        let found = way(judge, threads, GREEDY, Search::greedy(vague))?;
+        if let Way::Found(tokens) = found
+            && accepts(&tokens)
+        {
+            plan = Some(Plan { tokens, exact: false });
+            break;
         }
     }
-    Ok(None)
+    // Shorter than that, the end token not counted.
+    let most = plan.as_ref().map_or(u64::MAX, |plan| (plan.tokens.len() as u64).saturating_sub(2));
+    match way(judge, threads, EXACT, Search::exhaustive(most))? {
+        Way::Found(tokens) if accepts(&tokens) => Ok(Some(Plan { tokens, exact: true })),
+        Way::None => Ok(plan.map(|plan| Plan { exact: true, ..plan })),
+        Way::Found(_) | Way::Unknown => Ok(plan),
+    }
 }
 
-/// The tokens of a way to the end, the end token included.
-fn way(
-    judge: &Judge<'_>,
-    threads: &[Thread],
-    most: usize,
-    mut search: Search,
-) -> Result<Option<Vec<TokenId>>> {
+/// What a search came to.
+enum Way {
+    /// The tokens of a way to the end, the end token included.
+    Found(Vec<TokenId>),
+    /// There is none.
+    None,
+    /// It took too long.
+    Unknown,
+}
+
+/// Searches for a way to the end among the first `most` threads.
+fn way(judge: &Judge<'_>, threads: &[Thread], most: usize, mut search: Search) -> Result<Way> {
     judge.study(|narrow| {
         for &thread in threads {
             search.reach(narrow, thread, usize::MAX, 0, 0);
         }
         for _ in 0..most {
-            let Some((_, _, Reverse(at))) = search.queue.pop() else { return Ok(None) };
+            let Some((_, _, Reverse(at))) = search.queue.pop() else { return Ok(Way::None) };
             if search.places[at].thread == Thread::END {
-                return Ok(Some(search.tokens(narrow, at)));
+                return Ok(Way::Found(search.tokens(narrow, at)));
             }
             search.expand(narrow, at);
         }
-        Ok(None)
+        Ok(Way::Unknown)
     })
 }
 
@@ -109,11 +122,26 @@ struct Search {
     breadth: bool,
     /// Whether tokens may go on where it depends on text that is not known what may follow.
     vague: bool,
+    /// Most tokens of a way, without the end token.
+    most: u64,
 }
 
 impl Search {
-    fn new(breadth: bool, vague: bool) -> Self {
-        Self { places: Vec::new(), known: HashMap::new(), queue: BinaryHeap::new(), breadth, vague }
+    /// Best first; `vague`: also by tokens that may turn out to be wrong.
+    fn greedy(vague: bool) -> Self {
+        Self {
+            places: Vec::new(),
+            known: HashMap::new(),
+            queue: BinaryHeap::new(),
+            breadth: false,
+            vague,
+            most: u64::MAX,
+        }
+    }
+
+    /// By breadth, all ways of at most so many tokens.
+    fn exhaustive(most: u64) -> Self {
+        Self { breadth: true, most, ..Self::greedy(true) }
     }
 
     fn reach(
@@ -124,7 +152,7 @@ impl Search {
         token: TokenId,
         tokens: u64,
     ) {
-        if self.known.get(&thread).is_some_and(|&known| known <= tokens) {
+        if tokens > self.most || self.known.get(&thread).is_some_and(|&known| known <= tokens) {
             return;
         }
         let rest = if self.breadth { 0 } else { narrow.thread(thread) };

@@ -1,15 +1,17 @@
-//! The cost of stacks and threads of one sequence, memoised.
+//! The cost of stacks and threads, memoised with the configurations they stand in.
 //!
-//! The cost of a stack is the least over its top frames of what the frame owes plus the cost of what
-//! is below. The cost of a thread is that of its terminal plus that of its stack; where a declared
-//! key is being spelled, what follows depends on which key it becomes, so the keys that it can
-//! become are priced one by one.
+//! A stack is what comes after a terminal: the text that completes its top frame, then that of what
+//! is below. Of a stack that is several, the cheapest few texts are kept. The cost of a thread is the
+//! number of tokens of the rest of its terminal on top of its stack; where a declared key is being
+//! spelled, what follows depends on which key it becomes, so the keys that it can become are tried
+//! one by one.
 //!
 //! By hand: inside `{"a":[1` of `{"a": [integers], "b": null}`, `b` required, the thread *digits* has
-//! the stack array (owes `]`: 1), object (owes `,"b":null}`): the thread is complete, so it costs
-//! the sum. The thread *comma* of the array costs 1 more, for itself, and then an item.
+//! the stack array (`]`) over object (`,"b":null}`). The number is complete, so the thread costs the
+//! tokens of `],"b":null}`. The thread *comma* of the array costs those of `,0],"b":null}`.
 //!
-//! Cost: a look-up; at the first visit of a frame what [`super::owed`] takes.
+//! Cost: a look-up; at the first visit of a frame the plan of it ([`super::owed`]) and one pass over
+//! its text.
 
 use super::nodes::{Nodes, Price};
 use super::owed::{BARRED, Owed, Phase};
@@ -345,8 +347,8 @@ impl Pricer<'_> {
         }
         let member = self.costs.dearest(node, depth, || {
             let cost = |p: &crate::grammar::Property| {
-                // Spelled as escapes, six bytes each, and half a character to finish.
-                let key = 13 + 6 * p.name.len() as u64;
+                // And an escape to finish.
+                let key = 13 + spelled(&p.name).len() as u64;
                 key.saturating_add(self.member(Some(p.value), depth))
             };
             let fitting = spec.properties.iter().filter(|p| self.program.fits(p.value, depth));

@@ -36,6 +36,7 @@
 mod beam;
 mod contrast;
 mod draft;
+mod landing;
 mod output;
 mod pace;
 mod run;
@@ -48,6 +49,8 @@ mod verify;
 mod tests;
 
 pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
+
+pub use landing::SoftLanding;
 
 use crate::constraint::Constraint;
 use crate::limits::Cancel;
@@ -75,6 +78,9 @@ pub struct Request {
     /// Ends the output at the latest. Under a constraint the end token counts, and the document is
     /// complete by then; less than the shortest one takes is refused.
     pub max_tokens: usize,
+    /// Announces the end of the budget to the model before the mask narrows; off if `None`. Under a
+    /// constraint, with strategies that choose one token after the other.
+    pub soft_landing: Option<SoftLanding>,
     /// Texts that end the output where they occur, not part of it. Under a constraint they end it
     /// only where what came before is a whole document: elsewhere they are text like any other.
     pub stop: Vec<String>,
@@ -95,6 +101,7 @@ impl Request {
             settings: Settings::default(),
             strategy: Strategy::Sample,
             max_tokens: DEFAULT_MAX_TOKENS,
+            soft_landing: None,
             stop: Vec::new(),
             log_probs: None,
             index: 0,

@@ -1,6 +1,7 @@
 //! The loop of one request on sequence 0.
 
 use crate::decode::draft::{Draft, Drafter};
+use crate::decode::landing;
 use crate::decode::output::{Guard, Output};
 use crate::decode::track::{SEQUENCE, Track};
 use crate::decode::{
@@ -120,6 +121,12 @@ impl<'m> Decoder<'m> {
             return Err(context_full(prompt + 1, room));
         }
         self.check_strategy(&request.strategy)?;
+        if let Some(landing) = &request.soft_landing {
+            landing.check()?;
+            if matches!(request.strategy, Strategy::Beam(_) | Strategy::Contrastive(_)) {
+                return bad("beams and contrastive decoding know no soft landing");
+            }
+        }
         let hash = self.main.model.vocabulary().hash();
         match request.constraint.as_ref().is_none_or(|c| c.vocabulary().hash() == hash) {
             true => Ok(()),
@@ -168,6 +175,7 @@ impl<'m> Decoder<'m> {
         sink: &mut dyn FnMut(&str),
     ) -> Result<Option<FinishReason>> {
         let clock = Instant::now();
+        let bias = landing::bias(output.request.soft_landing, guard)?;
         let mask = guard.mask()?;
         output.statistics.mask_time += clock.elapsed();
         let forced = (mask.count() == 1).then(|| mask.iter().next()).flatten();
@@ -188,7 +196,9 @@ impl<'m> Decoder<'m> {
             _ => {
                 let last = self.main.feed(pending, true)?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
-                output.choose(mask, (self.main.row(last)?, None), None)?
+                let row = self.main.row(last)?;
+                let scores = bias.map(|bias| landing::land(row, &bias));
+                output.choose(mask, (row, scores.as_deref()), None)?
             }
         };
         output.statistics.forced_tokens += usize::from(forced.is_some());
@@ -262,12 +272,15 @@ impl<'m> Decoder<'m> {
                 break;
             }
             let clock = Instant::now();
+            let bias = landing::bias(output.request.soft_landing, guard)?;
             let mask = guard.mask()?;
             output.statistics.mask_time += clock.elapsed();
             output.statistics.forced_tokens += usize::from(mask.count() == 1);
             let drafted = draft.get(place);
             let rule = drafted.filter(|_| rejection);
-            let token = output.choose(mask, (main.row(first + place)?, None), rule)?;
+            let row = main.row(first + place)?;
+            let scores = bias.map(|bias| landing::land(row, &bias));
+            let token = output.choose(mask, (row, scores.as_deref()), rule)?;
             let right = drafted.is_some_and(|(drafted, _)| drafted == token);
             output.statistics.accepted_tokens += usize::from(right);
             finish = output.take(guard, token, (main.model.vocabulary(), sink))?;

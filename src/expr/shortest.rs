@@ -113,6 +113,53 @@ impl Exprs {
         Ok(Shortest::Unknown)
     }
 
+    /// The expressions that strings lead to from `expr`, and the greatest of their shortest
+    /// lengths; `None` if there are more than `most`.
+    ///
+    /// # Errors
+    /// When the fuel is used up.
+    pub fn farthest(
+        &mut self,
+        expr: ExprId,
+        most: usize,
+        fuel: &mut Fuel,
+    ) -> Result<Option<(Vec<ExprId>, u64)>> {
+        let mut states = vec![expr];
+        let mut numbers: HashMap<ExprId, usize> = HashMap::from_iter([(expr, 0)]);
+        let mut before: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut at = 0;
+        while at < states.len() {
+            let runs = self.transitions(states[at], fuel)?;
+            fuel.spend(1 + runs.len() as u64)?;
+            for run in runs {
+                let number = *numbers.entry(run.target).or_insert_with(|| {
+                    states.push(run.target);
+                    before.push(Vec::new());
+                    states.len() - 1
+                });
+                before[number].push(at);
+            }
+            if states.len() > most {
+                return Ok(None);
+            }
+            at += 1;
+        }
+        // Backwards, from where a string may end.
+        let ends = (0..states.len()).filter(|&i| self.nullable(states[i]));
+        let mut layer: Vec<usize> = ends.collect();
+        let mut known = vec![false; states.len()];
+        layer.iter().for_each(|&i| known[i] = true);
+        let mut length = 0;
+        loop {
+            let mut next: Vec<usize> = layer.iter().flat_map(|&i| before[i].clone()).collect();
+            next.retain(|&i| !std::mem::replace(&mut known[i], true));
+            if next.is_empty() {
+                return Ok(Some((states, length)));
+            }
+            (layer, length) = (next, length + 1);
+        }
+    }
+
     /// The greatest length in code points, where it is known without a search and bounded.
     pub fn most_characters(&self, expr: ExprId) -> Option<u64> {
         let info = self.info(expr);
@@ -155,6 +202,14 @@ mod tests {
         let long = exprs.repeat(letters, 7, None);
         assert_eq!(text(&mut exprs, long).as_deref(), Some("kkkkkkk"));
         let pick = |run: &Transition| (0, run.first);
+        // Of `k*` or `l` and seven more the farthest is after `l`.
+        let [k, l] = ["k", "l"].map(|text| exprs.literal(text));
+        let many = exprs.repeat(k, 0, None);
+        let after = exprs.concat(&[l, long]);
+        let either = exprs.or(&[many, after]);
+        let far = exprs.farthest(either, 100, &mut Fuel::new(10_000));
+        assert_eq!(far.map(|far| far.map(|far| far.1)), Ok(Some(7)));
+        assert_eq!(exprs.farthest(either, 3, &mut Fuel::new(10_000)), Ok(None));
         let longer = exprs.repeat(letters, 101, None);
         let found = exprs.shortest(&[longer], &pick, 100, &mut Fuel::new(1_000));
         assert_eq!(found, Ok(Shortest::Long(101)));

@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::number::{NumberMachine, NumberState};
 use super::state::{Alphabet, Content, Spelling};
@@ -25,6 +25,12 @@ use crate::limits::Fuel;
 
 /// Texts of more code points are counted, not spelled.
 const SPELLED: u64 = 2_048;
+
+/// Sets of at most so many literals are looked through for the longest.
+const SPELLED_SETS: usize = 1_000;
+
+/// Automata of at most so many expressions are explored for the longest rest.
+const NEAR: usize = 256;
 
 /// Most states of a search for a number.
 const NUMBERS: usize = 1_000;
@@ -66,12 +72,13 @@ impl States {
     }
 
     /// At least the number of bytes of [`States::shortest`] of any state that bytes lead to from
-    /// this one; `None` if that is not known without looking at them.
-    pub fn longest_rest(&self, id: StateId) -> Option<u64> {
-        // Finishing a character takes at most `\uXXXX\uXXXX`, and then there is a quote.
-        const FINISH: u64 = 13;
-        // A character takes at most `\uXXXX`.
-        const CHARACTER: u64 = 6;
+    /// this one; `None` if that is not known without looking at them. `known` remembers it for
+    /// expressions, by level.
+    pub fn longest_rest(
+        &self,
+        id: StateId,
+        known: &mut HashMap<(bool, ExprId), Option<u64>>,
+    ) -> Option<u64> {
         let (expr, spelling) = match *self.get(id).content() {
             Content::Done(_) | Content::Special(_) => return Some(1),
             Content::Number { .. } => return None,
@@ -85,18 +92,33 @@ impl States {
             | Content::Utf8 { spelling, expr, .. }
             | Content::Utf8To { spelling, target: expr, .. } => (expr, spelling),
         };
-        if spelling == Spelling::Text && !id.is_local() {
-            // Punctuation and white space: nothing that may come makes more necessary.
-            let Rest::Text(text) = self.shortest(id) else { return None };
-            return Some(text.len() as u64);
+        // Finishing a character takes at most `\uXXXX\uXXXX`, and then there is a quote; a character
+        // takes at most `\uXXXX`.
+        let (finish, character) = if spelling == Spelling::Json { (13, 6) } else { (3, 4) };
+        let key = (id.is_local(), expr);
+        if let Some(&most) = known.get(&key) {
+            return most.map(|most| most + finish);
         }
-        self.level(id).with_alphabet(|alphabet| {
-            if let View::Repeat { item: ExprId::ANY_CHAR, min, .. } = alphabet.exprs.view(expr) {
-                return Some(min.saturating_add(FINISH));
+        let most = self.level(id).with_alphabet(|alphabet| {
+            let exprs = &mut alphabet.exprs;
+            if let View::Repeat { item: ExprId::ANY_CHAR, min, .. } = exprs.view(expr) {
+                return Some(min);
             }
-            let most = alphabet.exprs.most_characters(expr)?;
-            Some(most.saturating_mul(CHARACTER).saturating_add(FINISH))
-        })
+            if let Some(left) = exprs.literals_left(expr).filter(|left| left.len() <= SPELLED_SETS)
+            {
+                let spelled =
+                    |id| serde_json::Value::from(exprs.literal_text(id)).to_string().len();
+                return left.into_iter().map(|id| spelled(id) as u64).max();
+            }
+            if let Ok(Some((exprs, most))) = exprs.farthest(expr, NEAR, &mut Fuel::new(FUEL)) {
+                let most = most.saturating_mul(character);
+                known.extend(exprs.into_iter().map(|expr| ((key.0, expr), Some(most))));
+                return Some(most);
+            }
+            Some(exprs.most_characters(expr)?.saturating_mul(character))
+        });
+        known.insert(key, most);
+        most.map(|most| most + finish)
     }
 
     /// Where literals of a set are, for a state inside one or several of them: the bytes that

@@ -5,7 +5,7 @@
 //! While that holds for any token, which is one comparison per step, the mask is the same object as
 //! without a budget.
 //!
-//! A budget below the aligned cost of the start comes with a [`Plan`]: a whole completion in few
+//! A budget below the cost of the start comes with a [`Plan`]: a whole completion in few
 //! tokens. As long as the output follows it, its next token is allowed whatever the costs say; so
 //! the mask is never empty there either.
 //!
@@ -80,11 +80,11 @@ impl Constraint {
     /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
     pub fn matcher_within(&self, max_tokens: u64) -> Result<Matcher> {
         let mut matcher = self.matcher();
-        let aligned = matcher.judge().cost(ConfigId::START)?;
+        let cost = matcher.judge().cost(ConfigId::START)?;
         let mut plan = None;
-        if max_tokens < aligned {
+        if max_tokens < cost {
             let found = self.plan()?;
-            let min = found.as_ref().map_or(aligned, |plan| plan.tokens().len() as u64);
+            let min = found.as_ref().map_or(cost, |plan| cost.min(plan.tokens().len() as u64));
             if max_tokens < min {
                 return Err(too_small(max_tokens, min));
             }
@@ -101,9 +101,9 @@ impl Constraint {
     /// # Errors
     /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
     pub fn min_tokens(&self) -> Result<u64> {
-        let aligned = self.matcher().judge().cost(ConfigId::START)?;
+        let cost = self.matcher().judge().cost(ConfigId::START)?;
         let plan = self.plan()?;
-        Ok(plan.map_or(aligned, |plan| plan.tokens().len() as u64))
+        Ok(plan.map_or(cost, |plan| cost.min(plan.tokens().len() as u64)))
     }
 
     /// Whether [`Constraint::min_tokens`] is known to be the least.
@@ -146,6 +146,23 @@ impl Matcher {
     pub fn tokens_to_finish(&mut self) -> Result<u64> {
         self.renew();
         self.judge().cost(self.here())
+    }
+
+    /// For each token of the mask, by how many tokens it brings the end of the document nearer (less
+    /// than nothing if it puts it off); `None` for other tokens.
+    ///
+    /// # Errors
+    /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
+    pub fn tokens_nearer(&mut self) -> Result<Vec<Option<i64>>> {
+        self.renew();
+        let judge = self.judge();
+        let cost = judge.cost(self.here())?;
+        let after = judge.costs_after(self.here(), &self.text)?;
+        let nearer = |after: u64| match after {
+            NEVER => None,
+            after => i64::try_from(cost).ok()?.checked_sub(i64::try_from(after).ok()?),
+        };
+        Ok(after.into_iter().map(nearer).collect())
     }
 
     /// The mask under the budget where it differs from the one without it.

@@ -126,15 +126,21 @@ pub(super) struct Keywords {
     places: [At; COUNT],
     /// Bit `k`: keyword `k` is there.
     mask: u64,
+    /// Where the keywords of this library are (`x-constrain`), if there are any.
+    own: Option<At>,
 }
 
 impl Keywords {
     /// The keywords of the object at `at`; only `$ref` where that stands alone.
     pub fn find(json: &Json, at: At, dialect: Dialect) -> Self {
         let draft = dialect.draft;
-        let mut found = Self { at, draft, places: [0; COUNT], mask: 0 };
+        let mut found = Self { at, draft, places: [0; COUNT], mask: 0, own: None };
         for (key, value) in json.members(at) {
-            let keyword = Keyword::named(json.text(key), draft);
+            let name = json.text(key);
+            if name == "x-constrain" {
+                found.own = Some(value);
+            }
+            let keyword = Keyword::named(name, draft);
             if let Some(keyword) = keyword.filter(|&keyword| dialect.has(keyword)) {
                 found.places[keyword as usize] = value;
                 found.mask |= 1 << keyword as u8;
@@ -142,7 +148,8 @@ impl Keywords {
         }
         let reference = found.places[Keyword::Ref as usize];
         if reference != 0 && draft.ref_alone() {
-            found = Self { at, draft, places: [0; COUNT], mask: 1 << Keyword::Ref as u8 };
+            let mask = 1 << Keyword::Ref as u8;
+            found = Self { at, draft, places: [0; COUNT], mask, own: found.own };
             found.places[Keyword::Ref as usize] = reference;
         }
         found
@@ -224,6 +231,21 @@ impl Compiler<'_> {
         Keywords::find(&self.json, at, self.resources.dialect(at))
     }
 
+    /// Refuses what the library's own keywords ask for and it does not do.
+    fn check_own(&self, keywords: &Keywords) -> Result<()> {
+        let Some(own) = keywords.own.filter(|&own| self.json.kind(own) == Type::Object) else {
+            return Ok(());
+        };
+        let mut members = self.json.members(own);
+        let Some((_, at)) = members.find(|&(key, _)| self.json.text(key) == "max_tokens") else {
+            return Ok(());
+        };
+        let kind = Kind::Unsupported { keyword: "x-constrain/max_tokens".to_owned() };
+        let message = "a budget of tokens for one field is not enforced";
+        let help = "bound its length, or give a budget for the whole output";
+        Err(Error::new(kind, message).at(self.json.place(at)).help(help))
+    }
+
     /// The error of a keyword whose value has the wrong form.
     pub fn malformed(&self, at: At, wanted: &str) -> Error {
         let found = self.json.kind(at).article();
@@ -244,6 +266,7 @@ impl Compiler<'_> {
             }
             scope = self.resources.enter(scope, at);
             let keywords = self.keywords(at);
+            self.check_own(&keywords)?;
             if keywords.is_empty() {
                 return Ok(SetId::ANY);
             }

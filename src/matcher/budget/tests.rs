@@ -286,3 +286,14 @@ fn bytes_take_one_token_and_must_leave_enough() {
     assert!(matcher.accept_bytes(b"").is_err(), "an empty step would take the last spare token");
     assert_eq!((matcher.tokens_left(), matcher.text()), (Some(3), &b"\"n"[..]));
 }
+
+#[test]
+fn a_budget_of_one_field_is_refused_by_its_place() {
+    let field = r#"{"type":"string","x-constrain":{"max_tokens":9,"note":1}}"#;
+    let schema = format!(r#"{{"type":"object","properties":{{"a":{field}}}}}"#);
+    let error = schema::compile(&schema, &Options::default()).unwrap_err();
+    assert!(matches!(error.kind(), Kind::Unsupported { .. }), "{error}");
+    assert!(error.to_string().contains("/properties/a/x-constrain/max_tokens"), "{error}");
+    let harmless = r#"{"x-constrain":{"note":1},"const":{"x-constrain":{"max_tokens":1}}}"#;
+    assert!(schema::compile(harmless, &Options::default()).is_ok());
+}
