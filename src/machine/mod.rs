@@ -11,6 +11,7 @@
 //!                                             unique   items that must differ
 //!                                             values   what items are compared by
 //! run       configurations: threads of (state, stack), closed under completion
+//!   rules     sequences and repetitions         containers   arrays and objects
 //!   stack     frames on hash-consed stacks
 //! ```
 //!
