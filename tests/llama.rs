@@ -180,8 +180,14 @@ fn allowed_by_llama_cpp(sampler: &mut LlamaSampler, tokens: &[TokenId]) -> Vec<T
     left
 }
 
+fn ends_inside_a_character(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
 /// Random texts of the grammars that come with llama.cpp's crate: at each token both engines allow the
-/// same ones of a sample. Special tokens are left out, since llama.cpp lets their names be text.
+/// same ones of a sample. Two kinds of tokens llama.cpp refuses although they are right: the one with
+/// the character U+0000, and those that end inside a character that might become one that a negated
+/// class excludes. Special tokens are left out, since llama.cpp lets their names be text.
 #[test]
 fn grammars_agree_with_llama_cpp() -> Result<()> {
     const TEXTS: usize = 200;
@@ -198,7 +204,7 @@ fn grammars_agree_with_llama_cpp() -> Result<()> {
     let model = llama_cpp_2::model::LlamaModel::load_from_file(&backend, path, &only).unwrap();
     let texts: Vec<TokenId> = vocabulary.text_tokens().map(|(id, _)| id).collect();
     let mut random = Random(0x5EED_CAFE);
-    let (mut compared, mut different) = (0, Vec::new());
+    let (mut compared, mut refused) = (0, 0);
     for (name, text) in grammars {
         let grammar = Grammar::from_text(&text, Syntax::Gbnf, &schema::Options::default())?;
         let constraint = Constraint::new(&grammar, vocabulary)?;
@@ -223,21 +229,14 @@ fn grammars_agree_with_llama_cpp() -> Result<()> {
                     sample.iter().copied().filter(|id| mask.binary_search(id).is_ok()).collect();
                 let theirs = allowed_by_llama_cpp(&mut sampler, &sample);
                 compared += sample.len();
-                if ours != theirs {
-                    let after = String::from_utf8_lossy(matcher.text()).into_owned();
-                    let only = |a: &[TokenId], b: &[TokenId]| -> Vec<String> {
-                        let own = a.iter().filter(|id| !b.contains(id));
-                        let text = |&id| vocabulary.bytes(id).map(<[u8]>::to_vec);
-                        own.filter_map(text)
-                            .map(|b| format!("{:?}", b.escape_ascii().to_string()))
-                            .collect()
-                    };
-                    different.push(format!(
-                        "{name} after {after:?}: only here {:?}, only in llama.cpp {:?}",
-                        only(&ours, &theirs),
-                        only(&theirs, &ours)
-                    ));
-                    break;
+                let after = || String::from_utf8_lossy(matcher.text()).into_owned();
+                let more: Vec<_> = theirs.iter().filter(|id| !ours.contains(id)).collect();
+                assert!(more.is_empty(), "{name} after {:?}: llama.cpp allows {more:?}", after());
+                for id in ours.iter().filter(|id| !theirs.contains(id)) {
+                    let bytes = vocabulary.bytes(*id).unwrap_or_default();
+                    let known = bytes.contains(&0) || ends_inside_a_character(bytes);
+                    assert!(known, "{name} after {:?}: llama.cpp refuses {bytes:?}", after());
+                    refused += 1;
                 }
                 let token = words[random.below(words.len())];
                 matcher.accept(token)?;
@@ -245,7 +244,7 @@ fn grammars_agree_with_llama_cpp() -> Result<()> {
             }
         }
     }
-    eprintln!("{compared} tokens compared");
-    assert!(different.is_empty(), "{}", different.join("\n"));
+    eprintln!("{compared} tokens compared, {refused} of them refused by llama.cpp alone");
+    assert!(compared > 100_000);
     Ok(())
 }

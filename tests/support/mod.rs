@@ -93,6 +93,7 @@ pub fn llama_grammars() -> Option<Vec<(String, String)>> {
         return None;
     };
     let mut files = entries(folder.join("src/grammar"));
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "gbnf"));
     files.sort();
     let read = |path: PathBuf| {
         let name = path.file_stem()?.to_string_lossy().into_owned();
