@@ -26,8 +26,11 @@ use constrain::vocab::Vocabulary;
 use constrain::{Constraint, Grammar, Limits, Matcher, TokenId};
 use tokens::vocabulary;
 
+/// What a target does with its input.
+pub type Body = fn(&[u8]);
+
 /// All bodies, by name.
-pub const BODIES: &[(&str, fn(&[u8]))] = &[
+pub const BODIES: &[(&str, Body)] = &[
     ("no_invalid_json", no_invalid_json),
     ("mask_vs_bytes", mask_vs_bytes),
     ("matcher_ops", matcher_ops),
