@@ -280,6 +280,26 @@ fn unique_items() {
 }
 
 #[test]
+fn deep_values_are_compared_on_a_small_stack() {
+    let run = || {
+        let schema = r#"{"type":"array","uniqueItems":true}"#;
+        let grammar = compile(schema, &Options::default()).expect("compiles");
+        let constraint = Constraint::new(&grammar, &support::bytes()).expect("compiles");
+        let nest = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let accepts = |text: &str| {
+            let mut matcher = constraint.matcher();
+            let whole = matcher.accept_bytes(text.as_bytes()).is_ok();
+            whole && !matcher.mask().expect("a mask").is_empty() && matcher.can_stop()
+        };
+        assert!(accepts(&format!("[{},{},{}]", nest(127), nest(126), nest(125))));
+        assert!(!accepts(&format!("[{},{}]", nest(127), nest(127))));
+        assert!(!accepts(&format!("[{},1,{}]", nest(100), nest(100))));
+    };
+    let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(run).expect("a thread");
+    thread.join().expect("no panic");
+}
+
+#[test]
 fn compiling_can_be_cancelled() {
     let cancel = Cancel::default();
     let options = Options { cancel: Some(cancel.clone()), ..Options::default() };
