@@ -86,6 +86,28 @@ impl Judge<'_> {
         self.study(|narrow| narrow.narrow(threads, text, left))
     }
 
+    /// The same where that is nothing: with as few tokens more as help.
+    ///
+    /// What is owed for items that must differ from earlier containers is an estimate. Should it
+    /// prove too low, the budget gives way: a document that is a little longer is better than one
+    /// that never ends.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn give_way(&self, id: ConfigId, text: &[u8], left: u64) -> Result<Parts> {
+        let threads = self.configs.get(id).threads();
+        self.study(|narrow| {
+            let mut enough = left;
+            loop {
+                let parts = narrow.narrow(threads, text, enough)?;
+                if !parts.is_empty() || enough > left.saturating_add(FARTHEST) {
+                    return Ok(parts);
+                }
+                enough += 1 + (enough - left) / 4;
+            }
+        })
+    }
+
     /// The cost after each token, the end token counted; [`NEVER`] for tokens that are not allowed.
     /// `text` is the output so far.
     ///
@@ -107,6 +129,9 @@ impl Judge<'_> {
         })
     }
 }
+
+/// Most tokens by which an estimate is corrected.
+const FARTHEST: u64 = 100_000;
 
 /// What it takes to judge a configuration.
 pub(super) struct Narrow<'a> {

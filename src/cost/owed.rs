@@ -447,6 +447,10 @@ impl<'a> Owed<'a> {
         let Some(table) = program.object_table(id) else { return NEVER };
         let next = |known: &Enumeration| {
             let start = table.other_keys(program, spec, class, &Seen::default(), &known.texts);
+            // A class may have fewer keys.
+            if !start.state.is_live() {
+                return None;
+            }
             let Rest::Text(text) = program.states().shortest(start.state) else { return None };
             let key: String = serde_json::from_slice(&text).ok()?;
             Some((text, key))

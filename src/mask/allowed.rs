@@ -53,6 +53,12 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Whether nothing was collected.
+    pub fn is_empty(&self) -> bool {
+        let Self { tables, tokens, specials, words } = self;
+        tables.is_empty() && tokens.is_empty() && specials.is_empty() && words.is_empty()
+    }
+
     /// The union; what was collected is taken out.
     pub fn finish(&mut self, tables: &Tables, specials: &[TokenSet]) -> Allowed {
         let mut wide: Vec<Wide> = Vec::new();

@@ -179,8 +179,31 @@ impl Matcher {
         let mut parts = self.judge().narrow(self.here(), &self.text, left)?;
         let planned = self.budget.as_ref().and_then(|budget| budget.planned(self.len()));
         parts.tokens.extend(planned);
+        if parts.is_empty() {
+            parts = self.judge().give_way(self.here(), &self.text, left)?;
+        }
         let basis = self.constraint.basis();
         Ok(Some(parts.finish(&basis.tables, &basis.specials)))
+    }
+
+    /// Whether the budget had to give way, and a token is in the mask that it gave way to.
+    #[cold]
+    fn gives_way_to(
+        &self,
+        token: Option<TokenId>,
+        budget: &Budget,
+        (text, left): (&[u8], u64),
+    ) -> Result<bool> {
+        let (Some(token), None) = (token, budget.planned(self.len())) else { return Ok(false) };
+        if !self.judge().narrow(self.here(), text, left)?.is_empty() {
+            return Ok(false);
+        }
+        let mut parts = self.judge().give_way(self.here(), text, left)?;
+        let basis = self.constraint.basis();
+        let allowed = parts.finish(&basis.tables, &basis.specials);
+        let mut words = vec![0u32; self.constraint.vocabulary().len().div_ceil(32)];
+        allowed.fill(&basis.tables, &basis.specials, &mut words);
+        Ok(words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1))
     }
 
     /// The configuration `next`, to which a token leads (`None`: bytes), if the budget allows it.
@@ -206,8 +229,12 @@ impl Matcher {
         if self.judge().cost(config)? < left {
             return Ok(next);
         }
+        let before = self.steps[self.len()].text as usize;
+        if self.gives_way_to(token, budget, (&self.text[..before], left))? {
+            return Ok(next);
+        }
         let message = format!("with {left} tokens left the document could not be completed");
-        let place = Place::Offset(self.steps[self.len()].text as usize);
+        let place = Place::Offset(before);
         Err(Error::new(Kind::Rejected, message).at(place))
     }
 }

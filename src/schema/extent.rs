@@ -195,7 +195,7 @@ impl Compiler<'_> {
                 }
             };
             if extent.least < last
-                && (same || extent.least < last - self.apart(&sets[..position], set)?)
+                && (same || extent.least < last.saturating_sub(self.apart(&sets[..position], set)?))
             {
                 return self.too_few(shape, extent.exact && same);
             }
