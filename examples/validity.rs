@@ -2,9 +2,14 @@
 //! an independent validator.
 //!
 //! `CONSTRAIN_MODEL=model.gguf cargo run --release --example validity -- [--seeds N] [--max-tokens N]
-//! [SCHEMA.json...]`; the schemas of `schemas/` by default. Ends with status 1 if one is invalid.
+//! [--strategies] [SCHEMA.json...]`; the schemas of `schemas/` by default. With `--strategies`, every
+//! strategy runs each schema with each seed, instead of sampling at three temperatures. Ends with
+//! status 1 if one is invalid.
 
-use constrain::decode::{Decoder, FinishReason, Request};
+use constrain::decode::{
+    Beam, Contrastive, Decoder, Drafts, FinishReason, Request, Shortlist, Source, Strategy,
+    Verification,
+};
 use constrain::model::llama::{LlamaModel, LlamaOptions, LlamaWeights};
 use constrain::model::{Message, Model, Role};
 use constrain::sample::Settings;
@@ -18,7 +23,16 @@ type Failure = Box<dyn std::error::Error>;
 struct Arguments {
     seeds: u64,
     max_tokens: usize,
+    strategies: bool,
     schemas: Vec<PathBuf>,
+}
+
+/// One way of running a schema: a strategy at a temperature, with so many seeds.
+struct Way {
+    name: String,
+    strategy: Strategy,
+    temperature: f64,
+    seeds: u64,
 }
 
 /// How the runs of a schema ended.
@@ -28,32 +42,53 @@ struct Tally {
     invalid: usize,
     truncated: usize,
     tokens: usize,
+    passes: usize,
     mask_time: Duration,
     model_time: Duration,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.finished += other.finished;
+        self.invalid += other.invalid;
+        self.truncated += other.truncated;
+        self.tokens += other.tokens;
+        self.passes += other.passes;
+        self.mask_time += other.mask_time;
+        self.model_time += other.model_time;
+    }
 }
 
 fn main() -> Result<(), Failure> {
     let arguments = arguments()?;
     let path =
         std::env::var("CONSTRAIN_MODEL").map_err(|_| "set CONSTRAIN_MODEL to a GGUF file")?;
-    let options = LlamaOptions { threads: Some(1), ..LlamaOptions::default() };
+    // Beams need sequences; the model is its own drafting model and amateur.
+    let options = LlamaOptions {
+        threads: Some(1),
+        context_len: Some(2048),
+        sequences: if arguments.strategies { 4 } else { 1 },
+        ..LlamaOptions::default()
+    };
     let weights = LlamaWeights::load(path.as_ref(), &options)?;
     let mut model = LlamaModel::new(&weights, &options)?;
+    let mut assistant = LlamaModel::new(&weights, &LlamaOptions { sequences: 1, ..options })?;
+    let mut decoder = Decoder::new(&mut model).with_assistant(&mut assistant);
     let mut total = Tally::default();
     println!(
-        "{:32} {:>8} {:>8} {:>9} {:>8} {:>8} {:>8}",
-        "schema", "finished", "invalid", "truncated", "tokens", "µs/mask", "µs/model"
+        "{:44} {:>8} {:>8} {:>9} {:>8} {:>8} {:>8} {:>8}",
+        "schema", "finished", "invalid", "truncated", "tokens", "per pass", "µs/mask", "µs/model"
     );
-    for path in &arguments.schemas {
-        let tally = judge(&mut model, path, &arguments)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        print(&name, &tally);
-        total.finished += tally.finished;
-        total.invalid += tally.invalid;
-        total.truncated += tally.truncated;
-        total.tokens += tally.tokens;
-        total.mask_time += tally.mask_time;
-        total.model_time += tally.model_time;
+    for way in ways(&arguments, decoder.model()) {
+        let mut sum = Tally::default();
+        for path in &arguments.schemas {
+            let tally = judge(&mut decoder, path, &way, arguments.max_tokens)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            print(&format!("{name}, {}", way.name), &tally);
+            sum.add(&tally);
+        }
+        print(&format!("all, {}", way.name), &sum);
+        total.add(&sum);
     }
     print("all", &total);
     if total.invalid > 0 {
@@ -62,20 +97,56 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// The ways that each schema is run.
+fn ways(arguments: &Arguments, model: &dyn Model) -> Vec<Way> {
+    let seeds = arguments.seeds;
+    let way = |name: &str, strategy: Strategy, temperature: f64| {
+        // Without a draw the seed changes nothing.
+        let draws = temperature > 0.0 && !matches!(strategy, Strategy::Beam(_));
+        let seeds = if draws { seeds } else { 1 };
+        Way { name: name.to_owned(), strategy, temperature, seeds }
+    };
+    if !arguments.strategies {
+        let sample = |t: f64| way(&format!("temperature {t}"), Strategy::Sample, t);
+        return [0.0, 0.7, 1.5].map(sample).into();
+    }
+    let drafts = |source| Strategy::Draft(Drafts::of(source));
+    let shortlist = Some(Shortlist::frequent(model.vocabulary(), 4096, &[]));
+    let rejection = Drafts {
+        sources: vec![Source::Forced, Source::Lookup, Source::Model],
+        verification: Verification::Rejection,
+        shortlist,
+        ..Drafts::default()
+    };
+    vec![
+        way("sample", Strategy::Sample, 1.0),
+        way("greedy", Strategy::Greedy, 0.0),
+        way("beam", Strategy::Beam(Beam { width: 2, ..Beam::default() }), 1.0),
+        way("contrastive", Strategy::Contrastive(Contrastive::default()), 1.0),
+        way("lookup", drafts(Source::Lookup), 1.0),
+        way("grammar", drafts(Source::Forced), 1.0),
+        way("speculative", drafts(Source::Model), 1.0),
+        way("all drafters, rejection rule", Strategy::Draft(rejection), 1.0),
+    ]
+}
+
 fn print(name: &str, tally: &Tally) {
-    let Tally { finished, invalid, truncated, tokens, .. } = tally;
+    let Tally { finished, invalid, truncated, tokens, passes, .. } = tally;
     let per_token = |time: Duration| time.as_secs_f64() * 1e6 / (*tokens).max(1) as f64;
     let (mask, model) = (per_token(tally.mask_time), per_token(tally.model_time));
+    let per_pass = *tokens as f64 / (*passes).max(1) as f64;
     println!(
-        "{name:32} {finished:>8} {invalid:>8} {truncated:>9} {tokens:>8} {mask:>8.1} {model:>8.0}"
+        "{name:44} {finished:>8} {invalid:>8} {truncated:>9} {tokens:>8} {per_pass:>8.2} \
+         {mask:>8.1} {model:>8.0}"
     );
 }
 
-/// Runs one schema with all seeds and temperatures.
+/// Runs one schema in one way with all its seeds.
 fn judge(
-    model: &mut LlamaModel<'_>,
+    decoder: &mut Decoder<'_>,
     path: &PathBuf,
-    arguments: &Arguments,
+    way: &Way,
+    max_tokens: usize,
 ) -> Result<Tally, Failure> {
     let text = std::fs::read_to_string(path)?;
     let validator = jsonschema::options()
@@ -83,50 +154,47 @@ fn judge(
         .build(&serde_json::from_str(&text)?)
         .map_err(|error| error.to_string())?;
     let grammar = schema::compile(&text, &schema::Options::default())?;
-    let constraint = Constraint::new(&grammar, model.vocabulary())?;
+    let constraint = Constraint::new(&grammar, decoder.model().vocabulary())?;
     let question = format!("Invent an example as JSON. Schema: {text}");
-    let prompt = model.chat(&[Message::new(Role::User, question)])?;
-    let mut decoder = Decoder::new(model);
+    let prompt = decoder.model().chat(&[Message::new(Role::User, question)])?;
     let mut tally = Tally::default();
-    for temperature in [0.0, 0.7, 1.5] {
-        // At temperature 0 the seed changes nothing.
-        let seeds = if temperature == 0.0 { 1 } else { arguments.seeds };
-        for seed in 0..seeds {
-            let mut request = Request::new(prompt.tokens.clone())
+    for seed in 0..way.seeds {
+        let request = Request {
+            strategy: way.strategy.clone(),
+            max_tokens,
+            ..Request::new(prompt.tokens.clone())
                 .constrained(constraint.clone())
-                .with(Settings { seed, ..Settings::drawing(temperature) });
-            request.max_tokens = arguments.max_tokens;
-            let outcome = decoder.run(&request)?;
-            tally.tokens += outcome.tokens.len();
-            tally.mask_time += outcome.statistics.mask_time;
-            tally.model_time += outcome.statistics.model_time;
-            if outcome.finish != FinishReason::Complete {
-                tally.truncated += 1;
-                continue;
-            }
-            tally.finished += 1;
-            let valid = serde_json::from_slice(&outcome.bytes)
-                .is_ok_and(|value| validator.is_valid(&value));
-            if !valid {
-                tally.invalid += 1;
-                println!(
-                    "INVALID ({}, seed {seed}, temperature {temperature}): {}",
-                    path.display(),
-                    outcome.text()
-                );
-            }
+                .with(Settings { seed, ..Settings::drawing(way.temperature) })
+        };
+        let outcome = decoder.run(&request)?;
+        tally.tokens += outcome.tokens.len();
+        tally.passes += outcome.statistics.passes;
+        tally.mask_time += outcome.statistics.mask_time;
+        tally.model_time += outcome.statistics.model_time;
+        if outcome.finish != FinishReason::Complete {
+            tally.truncated += 1;
+            continue;
+        }
+        tally.finished += 1;
+        let valid =
+            serde_json::from_slice(&outcome.bytes).is_ok_and(|value| validator.is_valid(&value));
+        if !valid {
+            tally.invalid += 1;
+            println!("INVALID ({}, {}, seed {seed}): {}", path.display(), way.name, outcome.text());
         }
     }
     Ok(tally)
 }
 
 fn arguments() -> Result<Arguments, Failure> {
-    let mut found = Arguments { seeds: 25, max_tokens: 400, schemas: Vec::new() };
+    let mut found =
+        Arguments { seeds: 25, max_tokens: 400, strategies: false, schemas: Vec::new() };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || words.next().ok_or("a number is missing");
         match word.as_str() {
             "--seeds" => found.seeds = number()?.parse()?,
+            "--strategies" => found.strategies = true,
             "--max-tokens" => found.max_tokens = number()?.parse()?,
             _ => found.schemas.push(word.into()),
         }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use constrain::decode::{Decoder, Request};
+use constrain::decode::{Decoder, Drafts, Request, Shortlist, Source, Strategy};
 use constrain::model::llama::{FlashAttention, LlamaModel, LlamaOptions, LlamaWeights};
 use constrain::model::{Batch, Message, Model, Role};
 use constrain::sample::Settings;
@@ -246,5 +246,83 @@ fn grammars_agree_with_llama_cpp() -> Result<()> {
     }
     eprintln!("{compared} tokens compared, {refused} of them refused by llama.cpp alone");
     assert!(compared > 100_000);
+    Ok(())
+}
+
+const SCHEMAS: [&str; 3] = [
+    r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 20},
+        "order": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{6}$"}, "paid": {"type": "boolean"}},
+        "required": ["name", "order", "paid"], "additionalProperties": false}"#,
+    r#"{"enum": ["not yet paid", "paid", "paid twice", "refunded", "unknown"]}"#,
+    r#"{"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 999}, "maxItems": 6}"#,
+];
+
+/// Drafts of every source and length give the output of plain decoding, token for token: with and
+/// without a constraint, with end tokens, stop texts and the maximum of tokens inside of drafts.
+#[test]
+fn drafts_equal_plain_decoding() -> Result<()> {
+    let Some(weights) = weights() else { return Ok(()) };
+    let options = LlamaOptions { sequences: 1, ..options() };
+    let mut main = LlamaModel::new(weights, &options)?;
+    let mut assistant = LlamaModel::new(weights, &options)?;
+    let question = "Order KX-204419 of Ada Lovelace, paid twice: 4711, 12, 99. Repeat the order.";
+    let prompt = main.chat(&[Message::new(Role::User, question)])?.tokens;
+    let shortlist = Shortlist::frequent(main.vocabulary(), 2000, &prompt);
+    let mut decoder = Decoder::new(&mut main).with_assistant(&mut assistant);
+    let (mut drafted, mut accepted) = (0, 0);
+    let mut sources: Vec<Vec<Source>> =
+        [Source::Forced, Source::Lookup, Source::Model].map(|source| vec![source]).into();
+    sources.push(vec![Source::Forced, Source::Lookup, Source::Model]);
+    for (case, schema) in SCHEMAS.iter().map(Some).chain([None]).enumerate() {
+        for (seed, temperature) in (0..).zip([0.0, 0.7, 1.5]) {
+            let settings = Settings { seed, ..Settings::drawing(temperature) };
+            let mut plain = Request::new(prompt.clone()).with(settings);
+            // Without a constraint the maximum cuts drafts; with one it must have room for a document.
+            plain.max_tokens = [30, 9, 17][seed as usize];
+            match schema {
+                Some(schema) => {
+                    plain.max_tokens += 40;
+                    let grammar = schema::compile(schema, &schema::Options::default())?;
+                    let vocabulary = decoder.model().vocabulary();
+                    plain.constraint = Some(Constraint::new(&grammar, vocabulary)?);
+                }
+                None => plain.stop = vec!["Lovelace".into(), "419 of".into(), "es".into()],
+            }
+            let expected = decoder.run(&plain)?;
+            for sources in &sources {
+                for most in [1, 4, 15] {
+                    let strategy = Strategy::Draft(Drafts {
+                        sources: sources.clone(),
+                        most,
+                        shortlist: (most == 4).then(|| shortlist.clone()),
+                        pays: 0.0,
+                        ..Drafts::default()
+                    });
+                    let outcome = decoder.run(&Request { strategy, ..plain.clone() })?;
+                    let name = format!("case {case}, {temperature}, {sources:?}, {most}");
+                    assert_eq!(outcome.tokens, expected.tokens, "{name}");
+                    assert_eq!(outcome.bytes, expected.bytes, "{name}");
+                    assert_eq!(outcome.finish, expected.finish, "{name}");
+                    drafted += outcome.statistics.drafted_tokens;
+                    accepted += outcome.statistics.accepted_tokens;
+                }
+            }
+        }
+    }
+    assert!(drafted > accepted && accepted > 100, "{accepted} of {drafted}");
+    Ok(())
+}
+
+/// A model without heads for it is refused before anything is computed.
+#[test]
+fn multi_token_prediction_needs_heads() -> Result<()> {
+    let Some(weights) = weights() else { return Ok(()) };
+    let mut model = LlamaModel::new(weights, &options())?;
+    let prompt = model.plain("Hello")?.tokens;
+    let strategy = Strategy::Draft(Drafts::of(Source::Heads));
+    let request = Request { strategy, ..Request::new(prompt) };
+    let Err(error) = Decoder::new(&mut model).run(&request) else { panic!("there are no heads") };
+    assert_eq!(*error.kind(), Kind::BadArgument);
+    assert!(error.message().contains("heads"), "{error}");
     Ok(())
 }

@@ -36,6 +36,7 @@
 mod beam;
 mod contrast;
 mod draft;
+mod fields;
 mod landing;
 mod output;
 mod pace;
@@ -48,9 +49,9 @@ mod verify;
 #[cfg(test)]
 mod tests;
 
-pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
-
+pub use fields::Field;
 pub use landing::SoftLanding;
+pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
 
 use crate::constraint::Constraint;
 use crate::limits::Cancel;

@@ -1,5 +1,6 @@
 //! The state of a run: what may come next ([`Guard`]) and what came so far ([`Output`]).
 
+use crate::constraint::Constraint;
 use crate::decode::text::TextStream;
 use crate::decode::verify::{Law, decide};
 use crate::decode::{FinishReason, Request, Statistics, Strategy};
@@ -10,6 +11,16 @@ use crate::sample::random::{Purpose, uniform};
 use crate::sample::{Sampler, Settings, Step};
 use crate::vocab::{Token, TokenId, Vocabulary};
 use std::time::Instant;
+
+/// A matcher for documents of at most `most` tokens, without that bound if none can be planned.
+pub(crate) fn within(constraint: &Constraint, most: usize) -> Result<Matcher> {
+    match constraint.matcher_within(most as u64) {
+        Err(error) if *error.kind() == (Kind::BudgetTooSmall { min: u64::MAX }) => {
+            Ok(constraint.matcher())
+        }
+        matcher => matcher,
+    }
+}
 
 /// What may come next.
 #[derive(Clone)]
@@ -25,13 +36,7 @@ impl Guard {
     /// of which no document can be planned is the one thing that `most` does not hold for here.
     pub fn new(request: &Request, vocabulary: &Vocabulary, most: usize) -> Result<Self> {
         if let Some(constraint) = &request.constraint {
-            let matcher = match constraint.matcher_within(most as u64) {
-                Err(error) if *error.kind() == (Kind::BudgetTooSmall { min: u64::MAX }) => {
-                    constraint.matcher()
-                }
-                matcher => matcher?,
-            };
-            return Ok(Guard::Constrained(Box::new(matcher)));
+            return Ok(Guard::Constrained(Box::new(within(constraint, most)?)));
         }
         let mut words = vec![0; vocabulary.len().div_ceil(32)];
         for id in 0..vocabulary.len() {

@@ -111,7 +111,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Refuses what cannot work before the model does anything.
-    fn check(&self, request: &Request) -> Result<()> {
+    pub(crate) fn check(&self, request: &Request) -> Result<()> {
         let bad = |message: &str| Err(Error::new(Kind::BadArgument, message));
         let (prompt, room) = (request.prompt.len(), self.main.model.context_len());
         if prompt == 0 {

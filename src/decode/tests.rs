@@ -267,3 +267,79 @@ fn a_strategy_that_the_models_cannot_serve_is_refused() -> crate::Result<()> {
     }
     Ok(())
 }
+
+/// A text that each shipped schema accepts.
+fn shipped() -> Vec<(String, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("the folder of schemas") {
+        let path = entry.expect("an entry").path();
+        let Some(stem) = path.to_str().and_then(|path| path.strip_suffix(".cases.jsonl")) else {
+            continue;
+        };
+        let schema = std::fs::read_to_string(format!("{stem}.json")).expect("a schema");
+        let cases = std::fs::read_to_string(&path).expect("cases");
+        let cases = cases.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let accepted = cases.filter(|case: &serde_json::Value| case["valid"] == true);
+        let shortest = accepted.filter_map(|case| case["text"].as_str().map(str::to_owned));
+        found.push((schema, shortest.min_by_key(String::len).expect("an accepted text")));
+    }
+    found.sort();
+    found
+}
+
+/// Every strategy, eight schemas, ten seeds: an independent validator accepts what is finished.
+#[test]
+fn every_strategy_gives_valid_documents() -> crate::Result<()> {
+    let drafts = |source| Strategy::Draft(Drafts::of(source));
+    let mut strategies = vec![
+        Strategy::Sample,
+        Strategy::Greedy,
+        Strategy::Beam(Beam { width: 2, ..Beam::default() }),
+        Strategy::Contrastive(Contrastive { alpha: 0.02, beta: 0.5 }),
+        Strategy::Draft(Drafts {
+            sources: Source::ALL.to_vec(),
+            verification: Verification::Rejection,
+            ..Drafts::default()
+        }),
+    ];
+    strategies.extend(Source::ALL.map(drafts));
+    let schemas = shipped();
+    assert!(schemas.len() >= 8, "{} schemas", schemas.len());
+    let mut finished = vec![0; strategies.len()];
+    for (schema, text) in &schemas {
+        let options = crate::schema::Options::default();
+        let grammar = crate::schema::compile(schema, &options)?;
+        let value = serde_json::from_str(schema).expect("JSON");
+        let validator = jsonschema::options().should_validate_formats(true).build(&value);
+        let validator = validator.expect("a schema");
+        // It wants to say the accepted text, but at this temperature often says something else.
+        let mut main = ScriptedModel::following(text).with_heads(4, scripted::noise(1));
+        let mut amateur = ScriptedModel::noise(3);
+        let constraint = Constraint::new(&grammar, main.vocabulary())?;
+        let prompt = main.plain(text)?.tokens;
+        let mut decoder = Decoder::new(&mut main).with_assistant(&mut amateur);
+        for (strategy, finished) in strategies.iter().zip(&mut finished) {
+            for seed in 0..10 {
+                let settings = Settings { seed, ..Settings::drawing(1.8) };
+                let request = Request::new(prompt.clone()).constrained(constraint.clone());
+                let request = Request { strategy: strategy.clone(), ..request.with(settings) };
+                let outcome = decoder.run(&request)?;
+                // The validator computes in doubles: it cannot judge longer or smaller numbers.
+                let digits = outcome.bytes.split(|byte| !byte.is_ascii_digit());
+                let exponent = |pair: &[u8]| pair[0].is_ascii_digit() && pair[1] | 32 == b'e';
+                let judged = digits.into_iter().all(|digits| digits.len() <= 15)
+                    && !outcome.bytes.windows(2).any(exponent);
+                if outcome.finish == FinishReason::Complete && judged {
+                    *finished += 1;
+                    let value = serde_json::from_slice(&outcome.bytes).expect("JSON");
+                    assert!(validator.is_valid(&value), "{strategy:?}: {}", outcome.text());
+                }
+            }
+        }
+    }
+    for (strategy, finished) in strategies.iter().zip(finished) {
+        assert!(finished >= 20, "{strategy:?}: only {finished} were finished");
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@
 
 use crate::args::{GenerateArgs, SamplingArgs, Verbosity};
 use crate::compile::Form;
+use crate::fields::{self, Part};
 use crate::input;
 use crate::model::{self, Change};
 use crate::outline::is_reasoning;
@@ -14,7 +15,7 @@ use crate::receipt::Receipt;
 use crate::report::Failure;
 use crate::strategy::Plan;
 use crate::verify::Verifier;
-use constrain::decode::{Decoder, FinishReason, Outcome, Request};
+use constrain::decode::{Decoder, Field, FinishReason, Outcome, Request};
 use constrain::limits::Cancel;
 use constrain::sample::{Preset, Settings};
 use constrain::{Constraint, Grammar};
@@ -35,6 +36,8 @@ struct Job<'a> {
     messages: Vec<constrain::model::Message>,
     settings: Settings,
     plan: Plan,
+    /// The fields to decode side by side, if the plan says so.
+    parts: Vec<Part>,
     max_tokens: usize,
 }
 
@@ -46,13 +49,28 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     let messages = prompt::messages(args, &form)?;
     let (settings, max_tokens) = settings(&args.sampling)?;
     let plan = args.strategy.plan()?;
+    if plan.fields && args.stream {
+        return Err(Failure::new("fields that are decoded side by side cannot be streamed"));
+    }
     let draws = plan.draws() && !settings.is_greedy();
     if !verbosity.quiet {
         hints(args, &settings, draws);
     }
-    let change = Change { sequences: plan.sequences(), ..Change::default() };
-    let job =
-        Job { args, verbosity, form, grammar, verifier, messages, settings, plan, max_tokens };
+    let parts = if plan.fields { fields::split(&form)? } else { Vec::new() };
+    let sequences = plan.sequences().max(parts.len() + 1);
+    let change = Change { sequences, ..Change::default() };
+    let job = Job {
+        args,
+        verbosity,
+        form,
+        grammar,
+        verifier,
+        messages,
+        settings,
+        plan,
+        parts,
+        max_tokens,
+    };
     let weights = model::load(&args.model, verbosity)?;
     let second = job.plan.assistant();
     let second = second.map(|path| model::load_second(path, &args.model, verbosity)).transpose()?;
@@ -114,9 +132,18 @@ impl Job<'_> {
             ..Request::new(prompt.tokens).constrained(constraint.clone())
         };
         let name = model.name();
+        let field = |part: &Part| -> Result<Field, Failure> {
+            let constraint = part.form.constraint(&part.grammar, &vocabulary)?;
+            Ok(Field { name: part.name.clone(), constraint })
+        };
+        let fields = self.parts.iter().map(field).collect::<Result<Vec<Field>, Failure>>()?;
         let mut receipts = Vec::new();
         for index in 0..self.args.sampling.answers as u64 {
-            let outcome = self.decode(decoder, Request { index, ..request.clone() })?;
+            let request = Request { index, ..request.clone() };
+            let outcome = match &fields[..] {
+                [] => self.decode(decoder, request)?,
+                fields => decoder.fields(fields, &request)?,
+            };
             let text = self.finish(&outcome)?;
             if self.verbosity.verbose {
                 input::say(&summary(&name, &outcome));

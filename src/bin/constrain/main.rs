@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod compile;
 mod expected;
+mod fields;
 mod generate;
 mod input;
 mod inspect;

@@ -43,7 +43,7 @@ pub fn run(args: &StepArgs, verbosity: &Verbosity) -> Result<(), Failure> {
     let mass = log_probs(&step, 0, 0)?.mask_mass;
     rows.sort_by(|a, b| b.logit.total_cmp(&a.logit).then(a.token.cmp(&b.token)));
     let kept = rows.iter().filter(|row| row.taken_by.is_none()).count();
-    rows.truncate(args.limit);
+    let shown = &rows[..args.limit.min(rows.len())];
     let text = |id: TokenId| token_text(model.vocabulary(), id);
     if args.json {
         let row = |row: &constrain::sample::trace::TokenTrace| {
@@ -55,13 +55,13 @@ pub fn run(args: &StepArgs, verbosity: &Verbosity) -> Result<(), Failure> {
                 "taken_by": row.taken_by.map(|stage| stage.name()),
             })
         };
-        let tokens: Vec<_> = rows.iter().map(row).collect();
+        let tokens: Vec<_> = shown.iter().map(row).collect();
         let value = json!({ "mask_mass": mass, "kept": kept, "tokens": tokens });
         return input::print(&format!("{value}\n"));
     }
     let named: Vec<Named> =
-        rows.into_iter().map(|row| Named { text: text(row.token), row }).collect();
-    input::print(&table::render(&named, &settings))?;
+        shown.iter().map(|row| Named { text: text(row.token), row: *row }).collect();
+    input::print(&table::render(&named, &rows, &settings))?;
     input::print(&format!(
         "the {} likeliest of {} tokens; {kept} may be drawn; the mask kept {mass:.4} of the \
          model's probability\n",

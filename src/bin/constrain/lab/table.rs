@@ -20,8 +20,8 @@ pub struct Named {
 const COLUMNS: [Stage; 6] =
     [Stage::Mask, Stage::Penalties, Stage::Temperature, Stage::TopK, Stage::TopP, Stage::MinP];
 
-/// The table, and below it one line per stage that took something.
-pub fn render(rows: &[Named], settings: &Settings) -> String {
+/// The table of some tokens, and below it one line per stage that took any of `all`.
+pub fn render(rows: &[Named], all: &[TokenTrace], settings: &Settings) -> String {
     let width = rows.iter().map(|row| row.text.chars().count()).max().unwrap_or(0).max(5);
     let mut out = format!("{:>6}  {:width$} {:>8}", "id", "token", "logit");
     for stage in COLUMNS {
@@ -30,8 +30,8 @@ pub fn render(rows: &[Named], settings: &Settings) -> String {
     let _ = writeln!(out, " {:>8}", "p");
     // What is left after each stage has this much of the tempered law.
     let sums = COLUMNS.map(|stage| {
-        let left = rows.iter().filter(|named| named.row.taken_by.is_none_or(|by| by > stage));
-        left.map(|named| named.row.tempered).sum::<f64>()
+        let left = all.iter().filter(|row| row.taken_by.is_none_or(|by| by > stage));
+        left.map(|row| row.tempered).sum::<f64>()
     });
     for Named { text, row } in rows {
         let _ = write!(out, "{:>6}  {text:width$} {:>8.3}", row.token, row.logit);
@@ -45,7 +45,7 @@ pub fn render(rows: &[Named], settings: &Settings) -> String {
     }
     for stage in COLUMNS {
         let taken: Vec<&TokenTrace> =
-            rows.iter().map(|row| &row.row).filter(|row| row.taken_by == Some(stage)).collect();
+            all.iter().filter(|row| row.taken_by == Some(stage)).collect();
         if !taken.is_empty() {
             let _ = writeln!(out, "{}", took(stage, &taken, settings));
         }

@@ -67,9 +67,12 @@ pub fn run(args: &TwelveArgs) -> Result<(), Failure> {
         let json = json.map_err(|error| Failure::new(format!("the table: {error}")))?;
         return input::print(&format!("{json}\n"));
     }
-    let named =
-        rows.into_iter().zip(TWELVE).map(|(row, (text, _))| Named { text: text.into(), row });
-    input::print(&table::render(&named.collect::<Vec<_>>(), &settings))
+    let named: Vec<Named> = rows
+        .iter()
+        .zip(TWELVE)
+        .map(|(row, (text, _))| Named { text: text.into(), row: *row })
+        .collect();
+    input::print(&table::render(&named, &rows, &settings))
 }
 
 /// The ids that the mask allows, ascending; `None` without a mask.
