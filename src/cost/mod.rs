@@ -48,7 +48,7 @@
 //! [`NEVER`]: no budget is enough then.
 //!
 //! One thing is not proved: values of unique items that are not strings get a margin for being
-//! different (see `owed`).
+//! different (see `owed`). Where that proves too low, the budget gives way.
 
 mod ends;
 mod narrow;
