@@ -333,7 +333,7 @@ impl<'o> Compiler<'o> {
 
     fn evaluate(&mut self, set: SetId) -> Result<Parts> {
         let work = self.sets.take_work();
-        self.fuel.spend(4 + work / 2)?;
+        self.fuel.spend(4 + work / 4)?;
         match self.sets.def(set).clone() {
             Def::Never => Ok(Parts::never()),
             Def::Any => Ok(Parts::any()),
@@ -559,7 +559,7 @@ impl<'o> Compiler<'o> {
     /// Adds a shape to a union, unless it is there.
     fn add<T: PartialEq>(&mut self, union: &mut Vec<Rc<T>>, shape: Rc<T>) -> Result<()> {
         let work = self.sets.take_work();
-        self.fuel.spend(1 + union.len() as u64 / 4 + work / 2)?;
+        self.fuel.spend(1 + union.len() as u64 / 4 + work / 4)?;
         if union.iter().any(|known| Rc::ptr_eq(known, &shape) || *known == shape) {
             return Ok(());
         }
