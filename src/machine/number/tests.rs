@@ -39,8 +39,8 @@ fn naive_accepts(spec: &NumberSpec, max_digits: usize, text: &str) -> bool {
     let Ok(value) = Decimal::parse(text) else {
         return false;
     };
-    let free =
-        NumberSpec { integer: false, fractional: false, ..spec.clone() } == NumberSpec::default();
+    let free = NumberSpec { integer: false, fractional: false, float: false, ..spec.clone() };
+    let free = free == NumberSpec::default();
     if text.bytes().filter(u8::is_ascii_digit).count() > max_digits {
         return false;
     }

@@ -5,6 +5,7 @@ use crate::tokens::Tokens;
 use anyhow::Result;
 use constrain::syntax::Syntax;
 use constrain::{Constraint, Grammar, Kind, Matcher, Vocabulary, grammar, schema};
+use std::sync::Arc;
 
 /// The library with a vocabulary.
 pub struct Ours {
@@ -34,7 +35,7 @@ impl Engine for Ours {
                 Grammar::from_text(text, syntax.parse::<Syntax>()?, &options)?
             }
         };
-        Ok(Box::new(Ready(Constraint::new(&grammar, &self.vocabulary)?)))
+        Ok(Box::new(Ready(Constraint::compile(Arc::new(grammar), &self.vocabulary, None)?)))
     }
 }
 
