@@ -117,7 +117,7 @@ impl Constraint {
         start.0.begin(&program, &mut start.1);
         start.0.check()?;
         let vocabulary = vocabulary.clone();
-        let configs = Mutex::new(Arc::new(Configs::new(&start)));
+        let configs = Mutex::new(Arc::new(Configs::new(&start, program.limits().cache_bytes)));
         let basis = Basis { program, tables, specials };
         Ok(Self(Arc::new(Inner {
             vocabulary,
@@ -132,6 +132,11 @@ impl Constraint {
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.0.vocabulary
+    }
+
+    /// Whether both are clones of one constraint.
+    pub(crate) fn is_same(&self, other: &Constraint) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// How much it holds in memory.
@@ -164,7 +169,7 @@ impl Constraint {
     /// A whole document in few tokens, if one was found; searched for at the first call.
     pub(crate) fn plan(&self) -> Result<Option<Arc<Plan>>> {
         let search = || {
-            let configs = Configs::new(&self.0.start);
+            let configs = Configs::new(&self.0.start, self.0.basis.program.limits().cache_bytes);
             let judge = Judge { costs: self.costs(), basis: self.basis(), configs: &configs };
             Ok(judge.plan(&|tokens| self.accepts(tokens))?.map(Arc::new))
         };
@@ -186,7 +191,8 @@ impl Constraint {
     pub(crate) fn configs_after(&self, full: &Arc<Configs>) -> Arc<Configs> {
         let mut current = self.0.configs.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, full) || current.is_full() {
-            *current = Arc::new(Configs::new(&self.0.start));
+            *current =
+                Arc::new(Configs::new(&self.0.start, self.0.basis.program.limits().cache_bytes));
         }
         Arc::clone(&current)
     }

@@ -30,6 +30,9 @@ pub struct Limits {
     pub output_depth: u8,
     /// Digits of one number of the output.
     pub number_digits: u32,
+    /// Bytes of what a constraint remembers of its sequences, about; beyond it, it starts afresh,
+    /// which is slower for a while and never wrong.
+    pub cache_bytes: usize,
 }
 
 impl Default for Limits {
@@ -45,6 +48,7 @@ impl Default for Limits {
             fuel: 2_400_000,
             output_depth: 128,
             number_digits: 64,
+            cache_bytes: 64 << 20,
         }
     }
 }

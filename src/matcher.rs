@@ -437,6 +437,63 @@ impl Constraint {
     pub fn matcher(&self) -> Matcher {
         Matcher::new(self.clone())
     }
+
+    /// The masks of many matchers of this constraint, one row of `Vocabulary::len().div_ceil(32)` words
+    /// after the other in the caller's buffer, computed by up to `threads` threads. What was met
+    /// before is read without a lock, so threads do not wait for one another.
+    ///
+    /// ```
+    /// # use constrain::{Constraint, schema, vocab::{Token, Vocabulary}};
+    /// # let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+    /// # tokens.push(Token::Special("<end>".into()));
+    /// # let vocabulary = Vocabulary::new(tokens, vec![256])?;
+    /// # let grammar = schema::compile(r#"{"enum": ["yes", "no"]}"#, &schema::Options::default())?;
+    /// let constraint = Constraint::new(&grammar, &vocabulary)?;
+    /// let mut matchers = vec![constraint.matcher(); 3];
+    /// matchers[1].accept(u32::from(b'"'))?;
+    /// let mut words = vec![0; 3 * 257usize.div_ceil(32)];
+    /// constraint.fill_bitmasks(&mut matchers, &mut words, 2)?;
+    /// # Ok::<(), constrain::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Kind::BadArgument`] if the buffer is too short or a matcher is of another constraint; as
+    /// [`Matcher::mask`].
+    pub fn fill_bitmasks(
+        &self,
+        matchers: &mut [Matcher],
+        words: &mut [u32],
+        threads: usize,
+    ) -> Result<()> {
+        let row = self.vocabulary().len().div_ceil(32).max(1);
+        if words.len() / row < matchers.len() {
+            let needed = matchers.len().saturating_mul(row);
+            let message = format!("the masks need {needed} words, the buffer has {}", words.len());
+            return Err(Error::new(Kind::BadArgument, message));
+        }
+        if matchers.iter().any(|matcher| !matcher.constraint.is_same(self)) {
+            let message = "one of the matchers belongs to another constraint";
+            return Err(Error::new(Kind::BadArgument, message));
+        }
+        let share = matchers.len().div_ceil(threads.max(1)).max(1);
+        let fill = |matchers: &mut [Matcher], words: &mut [u32]| {
+            let rows = matchers.iter_mut().zip(words.chunks_mut(row));
+            rows.map(|(matcher, words)| matcher.fill_bitmask(words)).collect::<Result<()>>()
+        };
+        if matchers.len() <= share {
+            return fill(matchers, words);
+        }
+        std::thread::scope(|scope| {
+            let shares = matchers.chunks_mut(share).zip(words.chunks_mut(share * row));
+            let threads: Vec<_> = shares
+                .map(|(matchers, words)| scope.spawn(move || fill(matchers, words)))
+                .collect();
+            threads.into_iter().try_for_each(|thread| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })
+    }
 }
 
 impl fmt::Debug for Matcher {

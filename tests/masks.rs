@@ -248,19 +248,89 @@ fn perform(act: Act, matcher: &mut Matcher, taken: &mut Vec<TokenId>, vocabulary
     }
 }
 
+#[test]
+fn many_masks_at_once_equal_one_by_one() {
+    let vocabulary = support::synthetic();
+    let row = vocabulary.len().div_ceil(32);
+    for (i, schema) in SCHEMAS.iter().chain(OPEN_SCHEMAS).enumerate() {
+        let constraint =
+            Constraint::new(&grammar(schema, PropertyOrder::Any), &vocabulary).unwrap();
+        let mut random = Random(2 * i as u64 + 1);
+        let mut matchers = vec![constraint.matcher(); 23];
+        for _ in 0..12 {
+            let mut words = vec![0; 23 * row];
+            constraint.fill_bitmasks(&mut matchers, &mut words, 8).unwrap();
+            // A constraint that nobody shares says the same.
+            let alone = Constraint::new(&grammar(schema, PropertyOrder::Any), &vocabulary).unwrap();
+            for (matcher, words) in matchers.iter_mut().zip(words.chunks(row)) {
+                let mut replay = alone.matcher();
+                replay.accept_bytes(matcher.text()).unwrap();
+                let mut expected = vec![0; row];
+                replay.fill_bitmask(&mut expected).unwrap();
+                assert_eq!(
+                    words,
+                    expected,
+                    "{schema}: {:?}",
+                    String::from_utf8_lossy(replay.text())
+                );
+                let allowed = allowed(matcher);
+                let token = allowed[random.below(allowed.len())];
+                if !vocabulary.is_end(token) {
+                    matcher.accept(token).unwrap();
+                }
+            }
+        }
+    }
+    let other = Constraint::new(&grammar("{}", PropertyOrder::Any), &vocabulary).unwrap();
+    let mut words = vec![0; row];
+    assert!(other.fill_bitmasks(&mut [other.matcher()], &mut words[1..], 1).is_err());
+    let stranger = other.matcher();
+    let constraint = Constraint::new(&grammar("{}", PropertyOrder::Any), &vocabulary).unwrap();
+    assert!(constraint.fill_bitmasks(&mut [stranger], &mut words, 1).is_err());
+}
+
+#[test]
+fn a_full_cache_is_forgotten_and_nothing_changes() {
+    let vocabulary = support::synthetic();
+    let mut grammar = grammar(r#"{"type":"array","items":{"type":"integer"}}"#, PropertyOrder::Any);
+    let plain = Constraint::new(&grammar, &vocabulary).unwrap();
+    grammar.limits.cache_bytes = 1;
+    let small = Constraint::new(&grammar, &vocabulary).unwrap();
+    let (mut matcher, mut replay) = (small.matcher(), plain.matcher());
+    let text = format!("[{}", "17,-3,".repeat(20));
+    for byte in text.bytes() {
+        matcher.accept(byte.into()).unwrap();
+        replay.accept(byte.into()).unwrap();
+        assert_eq!(allowed(&mut matcher), allowed(&mut replay));
+    }
+    assert!(small.stats().configurations < plain.stats().configurations);
+    for _ in 0..30 {
+        matcher.rollback(3).unwrap();
+        replay.rollback(3).unwrap();
+        assert_eq!(matcher.text(), replay.text());
+        assert_eq!(allowed(&mut matcher), allowed(&mut replay));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn any_acts_equal_a_fresh_replay(
         schema in 0..SCHEMAS.len() + OPEN_SCHEMAS.len(),
         any_order in any::<bool>(),
+        small_cache in any::<bool>(),
         acts in proptest::collection::vec(act(), 1..40),
     ) {
         let schema = SCHEMAS.iter().chain(OPEN_SCHEMAS).nth(schema).unwrap();
         let order = if any_order { PropertyOrder::Any } else { PropertyOrder::Declared };
         let vocabulary = support::synthetic();
-        let constraint = Constraint::new(&grammar(schema, order), &vocabulary).unwrap();
-        let mut matcher = constraint.matcher();
+        let mut grammar = grammar(schema, order);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        if small_cache {
+            // Every few steps the constraint forgets all it has learnt.
+            grammar.limits.cache_bytes = 3_000;
+        }
+        let mut matcher = Constraint::new(&grammar, &vocabulary).unwrap().matcher();
         let mut taken = Vec::new();
         for act in acts {
             perform(act, &mut matcher, &mut taken, &vocabulary);

@@ -15,7 +15,7 @@
 //! interned again.
 //!
 //! **Bounded.** Configurations, stacks and moves are never dropped one by one. When they exceed
-//! [`Configs::LIMIT`] the constraint starts afresh with empty tables, and each sequence takes its
+//! [`crate::Limits::cache_bytes`] the constraint starts afresh with empty tables, and each sequence takes its
 //! configuration along at its next cold step ([`Configs::adopt`]). Nothing is ever wrong or
 //! refused for lack of room.
 //!
@@ -100,6 +100,8 @@ pub struct Configs {
     /// Bytes of masks and moves, about.
     bytes: AtomicUsize,
     full: AtomicBool,
+    /// Bytes at which they are full.
+    limit: usize,
 }
 
 /// What it takes to compute configurations.
@@ -149,11 +151,8 @@ pub enum Arrival {
 }
 
 impl Configs {
-    /// Bytes at which a constraint starts afresh.
-    pub const LIMIT: usize = 64 << 20;
-
-    /// Those of a constraint whose sequences begin with these threads.
-    pub fn new((sequence, threads): &(Sequence, Vec<Thread>)) -> Self {
+    /// Those of a constraint whose sequences begin with these threads; full at `limit` bytes.
+    pub fn new((sequence, threads): &(Sequence, Vec<Thread>), limit: usize) -> Self {
         let configs = Self {
             arena: Arena::default(),
             moves: ReadMap::default(),
@@ -168,6 +167,7 @@ impl Configs {
             }),
             bytes: AtomicUsize::new(0),
             full: AtomicBool::new(false),
+            limit,
         };
         let start = configs.intern(&mut configs.learner(), threads);
         debug_assert_eq!(start, ConfigId::START);
@@ -387,7 +387,7 @@ impl Configs {
     fn grow(&self, learner: &Learner, bytes: usize) {
         let own = self.bytes.load(Ordering::Relaxed) + bytes;
         self.bytes.store(own, Ordering::Relaxed);
-        if own + learner.sequence.bytes() + learner.followers.bytes() > Self::LIMIT {
+        if own + learner.sequence.bytes() + learner.followers.bytes() > self.limit {
             self.full.store(true, Ordering::Relaxed);
         }
     }
