@@ -477,8 +477,8 @@ impl Constraint {
         }
         let share = matchers.len().div_ceil(threads.max(1)).max(1);
         let fill = |matchers: &mut [Matcher], words: &mut [u32]| {
-            let rows = matchers.iter_mut().zip(words.chunks_mut(row));
-            rows.map(|(matcher, words)| matcher.fill_bitmask(words)).collect::<Result<()>>()
+            let mut rows = matchers.iter_mut().zip(words.chunks_mut(row));
+            rows.try_for_each(|(matcher, words)| matcher.fill_bitmask(words))
         };
         if matchers.len() <= share {
             return fill(matchers, words);
