@@ -387,6 +387,17 @@ impl Tables {
         self.nodes(&id).iter().flat_map(|&node| trie.tokens(node)).copied().collect()
     }
 
+    /// Nodes at which a terminal is complete, with the literal, as exits: one boundary per literal.
+    pub(super) fn exits(
+        &self,
+        mut nodes: Vec<(Option<LiteralId>, u32)>,
+    ) -> Box<[(Option<LiteralId>, BoundaryId)]> {
+        nodes.sort_unstable();
+        nodes.dedup();
+        let groups = nodes.chunk_by(|a, b| a.0 == b.0);
+        groups.map(|group| (group[0].0, self.intern(seconds(group)))).collect()
+    }
+
     /// All tokens that go on after a boundary.
     pub fn tokens_after(&self, id: BoundaryId) -> Vec<TokenId> {
         let trie = self.vocabulary.trie();
@@ -400,6 +411,6 @@ impl Tables {
 }
 
 /// The second parts of some pairs.
-pub(super) fn seconds<A>(pairs: &[(A, u32)]) -> Vec<u32> {
+fn seconds<A>(pairs: &[(A, u32)]) -> Vec<u32> {
     pairs.iter().map(|&(_, second)| second).collect()
 }

@@ -5,7 +5,7 @@
 //! fewer. Where a state loops on every byte below a node, the subtree is taken whole.
 
 use super::set::TokenSet;
-use super::tables::{BoundaryId, Tables, TokenTable, seconds};
+use super::tables::{BoundaryId, Tables, TokenTable};
 use crate::expr::LiteralId;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
@@ -46,16 +46,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The table of what was found; new boundaries are interned at `level`.
-    pub fn finish(mut self, level: &Tables) -> TokenTable {
+    pub fn finish(self, level: &Tables) -> TokenTable {
         let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
-        self.exits.sort_unstable();
-        self.exits.dedup();
-        let exits = self
-            .exits
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|group| (group[0].0, level.intern(seconds(group))))
-            .collect();
-        TokenTable { inside, shared: None, exits }
+        TokenTable { inside, shared: None, exits: level.exits(self.exits) }
     }
 
     /// Adds what is at and below a node that `state` has reached.

@@ -24,7 +24,7 @@ use hashbrown::HashMap;
 
 use super::classes::{CLASSES, ClassTrie};
 use super::set::TokenSet;
-use super::tables::{BoundaryId, Tables, TokenTable, seconds};
+use super::tables::{BoundaryId, Tables, TokenTable};
 use super::walk::Walk;
 use crate::expr::LiteralId;
 use crate::machine::{StateId, States};
@@ -109,14 +109,8 @@ impl<'a> WideWalk<'a> {
         if !self.edits.is_empty() {
             self.edit();
         }
-        self.exits.sort_unstable();
-        self.exits.dedup();
-        let exits = self
-            .exits
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|group| (group[0].0, level.intern(seconds(group))))
-            .collect();
-        TokenTable { inside: TokenSet::from_words(self.words), shared: None, exits }
+        let inside = TokenSet::from_words(self.words);
+        TokenTable { inside, shared: None, exits: level.exits(self.exits) }
     }
 
     fn visit(&mut self, node: u32, state: StateId) {
