@@ -55,7 +55,7 @@ pub(crate) fn run(
     output: &mut Output<'_>,
     guard: Guard,
 ) -> Result<FinishReason> {
-    let request = output.request;
+    let request = output.request.clone();
     check(decoder, beam, output)?;
     let row = decoder.prefill(output)?;
     let room = decoder.main.model.context_len() - request.prompt.len();
@@ -69,7 +69,7 @@ pub(crate) fn run(
     let mut beams = vec![first];
     let mut finished: Vec<Finished> = Vec::new();
     for _ in 0..most {
-        check_cancelled(request)?;
+        check_cancelled(&request)?;
         let candidates = candidates(decoder, beam, &mut beams, output)?;
         let survivors = survivors(decoder, beam, &candidates, (&beams, &mut finished));
         // With as many ends as beams, a longer output would rarely be better.

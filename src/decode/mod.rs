@@ -38,12 +38,13 @@ mod contrast;
 mod draft;
 mod fields;
 mod landing;
-mod output;
+pub(crate) mod output;
 mod pace;
-mod run;
+pub(crate) mod run;
+pub(crate) mod step;
 mod strategy;
 mod text;
-mod track;
+pub(crate) mod track;
 mod verify;
 
 #[cfg(test)]

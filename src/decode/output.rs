@@ -1,16 +1,18 @@
-//! The state of a run: what may come next ([`Guard`]) and what came so far ([`Output`]).
+//! The state of a run: what may come next ([`Guard`]) and what came so far ([`Output`]). Both go to
+//! whoever runs the sequence: the loop of one request ([`Decoder`](super::Decoder)), or the scheduler of many.
 
 use crate::constraint::Constraint;
 use crate::decode::text::TextStream;
 use crate::decode::verify::{Law, decide};
-use crate::decode::{FinishReason, Request, Statistics, Strategy};
+use crate::decode::{FinishReason, Outcome, Request, Statistics, Strategy};
 use crate::error::{Kind, Result};
 use crate::matcher::{Mask, Matcher};
 use crate::sample::logprob::{StepLogProbs, log_probs};
 use crate::sample::random::{Purpose, uniform};
 use crate::sample::{Sampler, Settings, Step};
 use crate::vocab::{Token, TokenId, Vocabulary};
-use std::time::Instant;
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 /// A matcher for documents of at most `most` tokens, without that bound if none can be planned.
 pub(crate) fn within(constraint: &Constraint, most: usize) -> Result<Matcher> {
@@ -32,10 +34,13 @@ pub(crate) enum Guard {
 }
 
 impl Guard {
-    /// What may come in an output of at most `most` tokens, the end token counted. A constraint
-    /// of which no document can be planned is the one thing that `most` does not hold for here.
-    pub fn new(request: &Request, vocabulary: &Vocabulary, most: usize) -> Result<Self> {
+    /// What may come in the output of a request that was checked, so that it is whole when its tokens or the
+    /// context end; a constraint of which no document can be planned is the one exception.
+    pub fn new(request: &Request, vocabulary: &Vocabulary, context: usize) -> Result<Self> {
         if let Some(constraint) = &request.constraint {
+            // The last token need not fit the context: nothing is computed after it.
+            let room = context.saturating_sub(request.prompt.len());
+            let most = request.max_tokens.min(room + 1);
             return Ok(Guard::Constrained(Box::new(within(constraint, most)?)));
         }
         let mut words = vec![0; vocabulary.len().div_ceil(32)];
@@ -96,7 +101,7 @@ impl Guard {
 
 /// What came so far.
 pub(crate) struct Output<'r> {
-    pub request: &'r Request,
+    pub request: Cow<'r, Request>,
     sampler: Sampler,
     pub tokens: Vec<TokenId>,
     pub text: TextStream,
@@ -105,7 +110,7 @@ pub(crate) struct Output<'r> {
 }
 
 impl<'r> Output<'r> {
-    pub fn new(request: &'r Request) -> Result<Self> {
+    pub fn new(request: Cow<'r, Request>) -> Result<Self> {
         let settings = match request.strategy {
             Strategy::Greedy => Settings { temperature: 0.0, ..request.settings.clone() },
             _ => request.settings.clone(),
@@ -113,13 +118,26 @@ impl<'r> Output<'r> {
         let statistics =
             Statistics { prompt_tokens: request.prompt.len(), ..Statistics::default() };
         Ok(Self {
-            request,
             sampler: Sampler::new(settings, request.index)?,
             tokens: Vec::new(),
             text: TextStream::new(&request.stop),
             log_probs: Vec::new(),
             statistics,
+            request,
         })
+    }
+
+    /// What came out, when it ended for this reason.
+    pub fn outcome(mut self, finish: FinishReason, total: Duration) -> Outcome {
+        self.statistics.tokens = self.tokens.len();
+        self.statistics.total_time = total;
+        Outcome {
+            bytes: self.text.into_bytes(),
+            tokens: self.tokens,
+            finish,
+            log_probs: self.log_probs,
+            statistics: self.statistics,
+        }
     }
 
     /// Whether the output ends here, before another token.

@@ -1,8 +1,8 @@
 //! The loop of one request on sequence 0.
 
 use crate::decode::draft::{Draft, Drafter};
-use crate::decode::landing;
 use crate::decode::output::{Guard, Output};
+use crate::decode::step::Ready;
 use crate::decode::track::{SEQUENCE, Track};
 use crate::decode::{
     Contrastive, Decoder, FinishReason, Outcome, Request, Source, Strategy, Verification, beam,
@@ -10,7 +10,8 @@ use crate::decode::{
 };
 use crate::error::{Error, Kind, Result};
 use crate::model::{Batch, Model, context_full};
-use crate::vocab::TokenId;
+use crate::vocab::{TokenId, Vocabulary};
+use std::borrow::Cow;
 use std::time::Instant;
 
 impl<'m> Decoder<'m> {
@@ -57,11 +58,9 @@ impl<'m> Decoder<'m> {
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
-        let mut output = Output::new(request)?;
-        let room = self.main.model.context_len() - request.prompt.len();
-        // The last token need not fit the context: nothing is computed after it.
-        let most = request.max_tokens.min(room + 1);
-        let mut guard = Guard::new(request, self.main.model.vocabulary(), most)?;
+        let mut output = Output::new(Cow::Borrowed(request))?;
+        let model = &self.main.model;
+        let mut guard = Guard::new(request, model.vocabulary(), model.context_len())?;
         output.statistics.reused_tokens = self.main.reuse(&request.prompt)?;
         if let Some(assistant) = &mut self.assistant {
             assistant.reuse(&request.prompt)?;
@@ -71,15 +70,7 @@ impl<'m> Decoder<'m> {
             _ => self.rounds((&mut output, &mut guard), sink)?,
         };
         output.text.show(true, sink);
-        output.statistics.tokens = output.tokens.len();
-        output.statistics.total_time = began.elapsed();
-        Ok(Outcome {
-            bytes: output.text.into_bytes(),
-            tokens: output.tokens,
-            finish,
-            log_probs: output.log_probs,
-            statistics: output.statistics,
-        })
+        Ok(output.outcome(finish, began.elapsed()))
     }
 
     /// Chooses tokens until the output ends.
@@ -88,14 +79,14 @@ impl<'m> Decoder<'m> {
         (output, guard): (&mut Output<'_>, &mut Guard),
         sink: &mut dyn FnMut(&str),
     ) -> Result<FinishReason> {
-        let request = output.request;
-        let mut drafter = Drafter::new(request)?;
+        let request = output.request.clone();
+        let mut drafter = Drafter::new(&request)?;
         let mut pending = request.prompt[self.main.held.len()..].to_vec();
         loop {
             if let Some(finish) = output.finished(guard, self.main.model.context_len()) {
                 return Ok(finish);
             }
-            check_cancelled(request)?;
+            check_cancelled(&request)?;
             // The prompt takes passes of its own.
             let drafter = drafter.as_mut().filter(|_| !output.tokens.is_empty());
             let finish = match drafter {
@@ -112,26 +103,9 @@ impl<'m> Decoder<'m> {
 
     /// Refuses what cannot work before the model does anything.
     pub(crate) fn check(&self, request: &Request) -> Result<()> {
-        let bad = |message: &str| Err(Error::new(Kind::BadArgument, message));
-        let (prompt, room) = (request.prompt.len(), self.main.model.context_len());
-        if prompt == 0 {
-            return bad("the prompt is empty");
-        }
-        if prompt >= room {
-            return Err(context_full(prompt + 1, room));
-        }
-        self.check_strategy(&request.strategy)?;
-        if let Some(landing) = &request.soft_landing {
-            landing.check()?;
-            if matches!(request.strategy, Strategy::Beam(_) | Strategy::Contrastive(_)) {
-                return bad("beams and contrastive decoding know no soft landing");
-            }
-        }
-        let hash = self.main.model.vocabulary().hash();
-        match request.constraint.as_ref().is_none_or(|c| c.vocabulary().hash() == hash) {
-            true => Ok(()),
-            false => bad("the constraint was compiled for another vocabulary than the model's"),
-        }
+        let model = &self.main.model;
+        check(request, model.vocabulary(), model.context_len())?;
+        self.check_strategy(&request.strategy)
     }
 
     /// Refuses a strategy that the models cannot serve.
@@ -174,34 +148,27 @@ impl<'m> Decoder<'m> {
         (output, guard): (&mut Output<'_>, &mut Guard),
         sink: &mut dyn FnMut(&str),
     ) -> Result<Option<FinishReason>> {
+        let mut ready = Ready::default();
+        ready.look(output, guard)?;
         let clock = Instant::now();
-        let bias = landing::bias(output.request.soft_landing, guard)?;
-        let mask = guard.mask()?;
-        output.statistics.mask_time += clock.elapsed();
-        let forced = (mask.count() == 1).then(|| mask.iter().next()).flatten();
-        let clock = Instant::now();
-        let token = match (forced, &output.request.strategy) {
-            // Where one token is allowed its logits change nothing, and the model can skip them.
-            (Some(token), _) if output.request.log_probs.is_none() => {
+        let token = match (ready.forced(output), &output.request.strategy) {
+            (Some(token), _) => {
                 self.main.feed(pending, false)?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
                 token
             }
             (None, Strategy::Contrastive(contrastive)) => {
                 let last = self.main.feed(pending, true)?;
-                let scores = self.contrast(contrastive, &mask, (output, last))?;
+                let scores = self.contrast(contrastive, &ready.mask(), (output, last))?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
-                output.choose(mask, (self.main.row(last)?, Some(&scores)), None)?
+                ready.choose(output, (self.main.row(last)?, Some(&scores)), None)?
             }
             _ => {
                 let last = self.main.feed(pending, true)?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
-                let row = self.main.row(last)?;
-                let scores = bias.map(|bias| landing::land(row, &bias));
-                output.choose(mask, (row, scores.as_deref()), None)?
+                ready.choose(output, (self.main.row(last)?, None), None)?
             }
         };
-        output.statistics.forced_tokens += usize::from(forced.is_some());
         output.take(guard, token, (self.main.model.vocabulary(), sink))
     }
 
@@ -265,22 +232,16 @@ impl<'m> Decoder<'m> {
         main.held.extend_from_slice(pending);
         output.statistics.time_model(clock.elapsed(), output.tokens.len());
         output.statistics.drafted_tokens += draft.tokens.len();
-        let mut finish = None;
+        let (mut finish, mut ready) = (None, Ready::default());
         for place in 0..=draft.tokens.len() {
             finish = output.finished(guard, main.model.context_len());
             if finish.is_some() {
                 break;
             }
-            let clock = Instant::now();
-            let bias = landing::bias(output.request.soft_landing, guard)?;
-            let mask = guard.mask()?;
-            output.statistics.mask_time += clock.elapsed();
-            output.statistics.forced_tokens += usize::from(mask.count() == 1);
+            ready.look(output, guard)?;
             let drafted = draft.get(place);
             let rule = drafted.filter(|_| rejection);
-            let row = main.row(first + place)?;
-            let scores = bias.map(|bias| landing::land(row, &bias));
-            let token = output.choose(mask, (row, scores.as_deref()), rule)?;
+            let token = ready.choose(output, (main.row(first + place)?, None), rule)?;
             let right = drafted.is_some_and(|(drafted, _)| drafted == token);
             output.statistics.accepted_tokens += usize::from(right);
             finish = output.take(guard, token, (main.model.vocabulary(), sink))?;
@@ -300,6 +261,29 @@ impl<'m> Decoder<'m> {
         let last = self.main.feed(&output.request.prompt[held..], true)?;
         output.statistics.time_model(clock.elapsed(), 0);
         Ok(last)
+    }
+}
+
+/// Refuses a request that no model with this vocabulary and this length of context could serve.
+pub(crate) fn check(request: &Request, vocabulary: &Vocabulary, context: usize) -> Result<()> {
+    let bad = |message: &str| Err(Error::new(Kind::BadArgument, message));
+    let prompt = request.prompt.len();
+    if prompt == 0 {
+        return bad("the prompt is empty");
+    }
+    if prompt >= context {
+        return Err(context_full(prompt + 1, context));
+    }
+    if let Some(landing) = &request.soft_landing {
+        landing.check()?;
+        if matches!(request.strategy, Strategy::Beam(_) | Strategy::Contrastive(_)) {
+            return bad("beams and contrastive decoding know no soft landing");
+        }
+    }
+    let hash = vocabulary.hash();
+    match request.constraint.as_ref().is_none_or(|c| c.vocabulary().hash() == hash) {
+        true => Ok(()),
+        false => bad("the constraint was compiled for another vocabulary than the model's"),
     }
 }
 

@@ -87,17 +87,23 @@ impl<'m> Track<'m> {
 
     /// The logits of an entry of the last batch, as many as the vocabulary has tokens.
     pub fn row(&self, index: usize) -> Result<&[f32]> {
-        let row = self.model.logits(index)?;
-        let width = self.model.vocabulary().len();
-        match row.len() == width {
-            true => Ok(row),
-            false => {
-                let (len, held) = (row.len(), self.held.len());
-                let message = format!(
-                    "the model gave {len} logits for a vocabulary of {width} tokens, after {held} tokens"
-                );
-                Err(Error::new(Kind::Model, message))
-            }
+        row(self.model, index, self.held.len())
+    }
+}
+
+/// The logits of an entry of the last batch, as many as the vocabulary has tokens; the sequence has
+/// `held` tokens.
+pub(crate) fn row(model: &dyn Model, index: usize, held: usize) -> Result<&[f32]> {
+    let row = model.logits(index)?;
+    let width = model.vocabulary().len();
+    match row.len() == width {
+        true => Ok(row),
+        false => {
+            let len = row.len();
+            let message = format!(
+                "the model gave {len} logits for a vocabulary of {width} tokens, after {held} tokens"
+            );
+            Err(Error::new(Kind::Model, message))
         }
     }
 }
