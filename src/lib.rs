@@ -31,6 +31,8 @@ pub mod model;
 
 pub mod decode;
 
+pub mod extract;
+
 pub use constraint::Constraint;
 pub use error::{Error, Kind, Result};
 pub use grammar::Grammar;

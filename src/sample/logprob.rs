@@ -27,6 +27,17 @@ pub struct LogProb {
     pub constrained: f64,
 }
 
+/// The token that the model would have liked most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Favourite {
+    /// The token, the lowest id if several are as likely.
+    pub token: TokenId,
+    /// Its log-probability among all tokens.
+    pub raw: f64,
+    /// Whether the mask allows it.
+    pub allowed: bool,
+}
+
 /// The log-probabilities of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepLogProbs {
@@ -34,6 +45,8 @@ pub struct StepLogProbs {
     pub chosen: LogProb,
     /// Raw probability of all allowed tokens together.
     pub mask_mass: f64,
+    /// The most likely of all tokens, allowed or not.
+    pub favourite: Favourite,
     /// The most likely allowed tokens, the best first.
     pub alternatives: Vec<LogProb>,
 }
@@ -45,6 +58,7 @@ pub struct StepLogProbs {
 pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Result<StepLogProbs> {
     let all = Row::new(step.logits, None, step.position)?;
     let allowed = Row::new(step.logits, step.mask, step.position)?;
+    let peak = all.peak(&mut Vec::new())?;
     let log_all = log_sum(&all)?;
     let log_allowed = match only(step)? {
         Some(token) => f64::from(allowed.logit(token)),
@@ -66,6 +80,11 @@ pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Resul
     Ok(StepLogProbs {
         chosen: log_prob(chosen),
         mask_mass: exp((log_allowed - log_all).min(0.0)),
+        favourite: Favourite {
+            token: peak.token,
+            raw: f64::from(peak.logit) - log_all,
+            allowed: step.mask.is_none_or(|mask| mask.contains(peak.token)),
+        },
         alternatives: candidates.iter().map(|c| log_prob(c.token())).collect(),
     })
 }
@@ -100,6 +119,9 @@ mod tests {
         best.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]));
         let tokens: Vec<TokenId> = found.alternatives.iter().map(|a| a.token).collect();
         assert_eq!(tokens, best[..4]);
+        let favourite = (0..100).max_by(|&a: &TokenId, &b| e(a).total_cmp(&e(b))).unwrap_or(0);
+        assert_eq!((found.favourite.token, found.favourite.allowed), (favourite, false));
+        close(found.favourite.raw, (e(favourite) / all).ln());
         let everything = log_probs(&Step { mask: None, ..step }, 30, 0)?;
         close(everything.mask_mass, 1.0);
         assert_eq!(everything.chosen.raw, everything.chosen.constrained);

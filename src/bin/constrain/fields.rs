@@ -6,10 +6,10 @@
 //! "additionalProperties": false}` becomes the same with `a` alone and the same with `b` alone.
 
 use crate::compile::Form;
-use crate::outline::is_reasoning;
 use crate::report::{Failure, Source};
 use constrain::Grammar;
 use constrain::error::quote;
+use constrain::extract::is_reasoning;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

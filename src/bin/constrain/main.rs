@@ -17,7 +17,6 @@ mod locate;
 mod logprobs;
 mod mask;
 mod model;
-mod outline;
 mod prompt;
 mod pull;
 mod reasoning;

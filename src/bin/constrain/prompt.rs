@@ -5,8 +5,8 @@
 use crate::args::{GenerateArgs, SchemaInPrompt};
 use crate::compile::Form;
 use crate::input;
-use crate::outline::outline;
 use crate::report::Failure;
+use constrain::extract::outline;
 use constrain::model::{Message, Role};
 use constrain::syntax::Syntax;
 use serde_json::Value;

@@ -22,7 +22,7 @@
 //! strings are left out because small models imitate their characters; the reasoning comes first,
 //! as it will in the document.
 
-use constrain::schema::{Options, REASONING_FIELDS};
+use crate::schema::{Options, REASONING_FIELDS};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 

@@ -1,0 +1,133 @@
+//! What an extraction gives: the value, and what is known about each of its fields.
+
+use crate::decode::{FinishReason, Statistics};
+use crate::extract::ValueKind;
+use serde_json::Value;
+use std::ops::Range;
+
+/// The data of one document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extraction<T> {
+    /// The value.
+    pub value: T,
+    /// The same as it was written, with the reasoning.
+    pub text: String,
+    /// What the model wrote into the reasoning field that was added for it.
+    pub reasoning: Option<String>,
+    /// Every value in the document, containers before what they hold, in the order of the text.
+    pub fields: Vec<FieldInfo>,
+    /// What the model would have said if the schema had let it.
+    pub warnings: Vec<Warning>,
+    /// Why it ended.
+    pub finish: FinishReason,
+    /// The seed of its random numbers.
+    pub seed: u64,
+    /// Counts and times.
+    pub statistics: Statistics,
+}
+
+impl<T> Extraction<T> {
+    /// The field at a JSON pointer.
+    pub fn field(&self, pointer: &str) -> Option<&FieldInfo> {
+        self.fields.iter().find(|field| field.pointer == pointer)
+    }
+
+    /// The least sure field, of those with a figure.
+    pub fn weakest(&self) -> Option<&FieldInfo> {
+        let sure = |field: &FieldInfo| field.sureness.as_ref().map(|sure| sure.probability);
+        let with_figures = self.fields.iter().filter(|field| field.sureness.is_some());
+        with_figures.min_by(|a, b| sure(a).unwrap_or(1.0).total_cmp(&sure(b).unwrap_or(1.0)))
+    }
+
+    /// The same with another value.
+    pub fn map<U>(self, value: impl FnOnce(T) -> U) -> Extraction<U> {
+        Extraction {
+            value: value(self.value),
+            text: self.text,
+            reasoning: self.reasoning,
+            fields: self.fields,
+            warnings: self.warnings,
+            finish: self.finish,
+            seed: self.seed,
+            statistics: self.statistics,
+        }
+    }
+}
+
+/// What is known about one value of the document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldInfo {
+    /// Its JSON pointer in [`Extraction::text`].
+    pub pointer: String,
+    /// What kind of value.
+    pub kind: ValueKind,
+    /// The value.
+    pub value: Value,
+    /// Where it stands in [`Extraction::text`], in bytes.
+    pub range: Range<usize>,
+    /// The tokens that have a byte of it.
+    pub tokens: Range<usize>,
+    /// How sure the model is, of a value that holds no others; `None` without log-probabilities.
+    pub sureness: Option<Sureness>,
+    /// Where it stands in the document that it was extracted from, if its schema says that it is a
+    /// piece of that.
+    pub spans: Vec<Span>,
+}
+
+/// A place in the document that was extracted from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Characters (code points), counted from 0.
+    pub range: Range<usize>,
+    /// Whether it is the likeliest of several.
+    pub best: bool,
+}
+
+/// How sure the model is of a value. A signal for routing, not calibrated: 0.9 does not mean that nine
+/// of ten are right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sureness {
+    /// Probability of the value among those that the schema allows: the product over its tokens.
+    /// Keys, punctuation, white space and forced tokens do not count. Other spellings of the same
+    /// value are not added.
+    pub probability: f64,
+    /// The least probability that the model gave to all allowed tokens together at a step inside the
+    /// value. Near 1 the model agrees with the schema, near 0 it wanted to say something else.
+    pub kept: f64,
+    /// The likeliest other ways the value could have gone, the best first.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// Another way that a value could have gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alternative {
+    /// How it begins, as JSON text.
+    pub begins: String,
+    /// Probability of this beginning among what the schema allows.
+    pub probability: f64,
+}
+
+/// Something that the model would have said if the schema had let it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning {
+    /// JSON pointer of the value.
+    pub pointer: String,
+    /// What happened.
+    pub kind: WarningKind,
+    /// How the model would have gone on.
+    pub wanted: String,
+    /// How likely the model found that.
+    pub probability: f64,
+}
+
+/// What a [`Warning`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// The model's favourite is not a value that the schema allows here, such as one of an `enum`.
+    FavouriteForbidden,
+    /// The list had to end, and the model wanted to go on.
+    ListClosed,
+    /// The string had to end, and the model wanted to go on.
+    StringClosed,
+}
