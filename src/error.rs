@@ -58,6 +58,11 @@ pub enum Kind {
     BadArgument,
     /// The model failed, or returned logits that cannot be used.
     Model,
+    /// Too many requests wait already: try again later.
+    Overloaded {
+        /// How many may wait.
+        limit: usize,
+    },
     /// The caller cancelled the work.
     Cancelled,
     /// Reading or writing failed.

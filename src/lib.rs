@@ -33,6 +33,8 @@ pub mod decode;
 
 pub mod extract;
 
+pub mod serve;
+
 pub use constraint::Constraint;
 pub use error::{Error, Kind, Result};
 pub use grammar::Grammar;
