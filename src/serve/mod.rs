@@ -51,6 +51,7 @@
 //! A round spawns up to [`Options::helpers`] threads (some 20 µs each) where masks are to be found; nothing else is
 //! added to the model's pass. `docs/serving.md` has measurements.
 
+mod cache;
 mod client;
 mod rounds;
 mod running;
@@ -59,6 +60,7 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CacheStats, ConstraintCache};
 pub use client::{Client, Scheduler, Ticket, channel};
 
 use std::time::Duration;
