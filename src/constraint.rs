@@ -55,7 +55,7 @@ impl Universe {
     fn of(vocabulary: &Vocabulary) -> Arc<Universe> {
         vocabulary.derived(|| {
             let states = Arc::new(States::universal(vocabulary.trie().max_len()));
-            let tables = Arc::new(Tables::universal(vocabulary.shallow()));
+            let tables = Arc::new(Tables::universal(vocabulary.shallow(), &states));
             Universe { states, tables, ends: Arc::default() }
         })
     }

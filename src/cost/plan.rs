@@ -221,7 +221,7 @@ impl Search {
 /// The lowest token of a set.
 fn first(set: &TokenSet) -> Option<TokenId> {
     match set {
-        TokenSet::Sparse(ids) => ids.first().copied(),
+        TokenSet::Sparse(ids) => ids.iter().min().copied(),
         TokenSet::Dense(words) => {
             let at = words.iter().position(|&word| word != 0)?;
             Some(at as TokenId * 32 + words[at].trailing_zeros())

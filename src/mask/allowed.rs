@@ -1,14 +1,16 @@
 //! What a configuration allows, as an immutable value that is cheap to write out.
 //!
-//! Short sets are united once, into one ascending list; wide sets are shared with the token
-//! tables and united when a bitmask is asked for. So the mask inside a string is one copied
-//! bitmask and some bits set, and a mask of few tokens is the list itself.
+//! Short sets are put into one list, which is sorted when somebody asks for a list; wide sets are
+//! shared with the token tables and united when a bitmask is asked for. So the mask inside a string is
+//! one copied bitmask and some bits set, and a mask of few tokens is the list itself.
 //!
 //! Worked example: inside a string that may go on, the table of *any string* is wide and shared;
 //! the tokens that close the string and go on (`",`, `"}`) are in the list.
 //!
 //! Invariant: every id is below the vocabulary's length. Cost of [`Allowed::fill`]: one pass over
 //! the bitmask per wide set (or to clear it), one bit per listed token.
+
+use std::sync::OnceLock;
 
 use super::set::TokenSet;
 use super::tables::{TableId, Tables};
@@ -20,10 +22,12 @@ const LISTED: usize = 2_048;
 /// The tokens that may come next.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
-    /// Ids; ascending and distinct if there are no wide sets.
+    /// Ids, in any order, some perhaps twice.
     tokens: Box<[TokenId]>,
     /// Sets to be united with them.
     wide: Box<[Wide]>,
+    /// If there are no wide sets and somebody asked: the ids, ascending.
+    list: OnceLock<Box<[TokenId]>>,
 }
 
 /// A set too large for a list.
@@ -74,18 +78,14 @@ impl Parts {
                 TokenSet::Dense(_) => wide.push(Wide::Special(index)),
             }
         }
-        if wide.is_empty() {
-            self.tokens.sort_unstable();
-            self.tokens.dedup();
-        }
         if self.tokens.len() > LISTED {
             let mut words = vec![0; tables.vocabulary().len().div_ceil(32)].into_boxed_slice();
             set_bits(&self.tokens, &mut words);
             wide.push(Wide::Own(words));
             self.tokens.clear();
         }
-        let allowed =
-            Allowed { tokens: self.tokens.as_slice().into(), wide: wide.into_boxed_slice() };
+        let (tokens, wide) = (self.tokens.as_slice().into(), wide.into_boxed_slice());
+        let allowed = Allowed { tokens, wide, list: OnceLock::new() };
         self.tokens.clear();
         allowed
     }
@@ -118,7 +118,13 @@ impl Allowed {
     /// The ids, ascending, if they are few enough for a list.
     #[inline]
     pub fn list(&self) -> Option<&[TokenId]> {
-        self.wide.is_empty().then_some(&self.tokens)
+        let sorted = || {
+            let mut tokens = self.tokens.to_vec();
+            tokens.sort_unstable();
+            tokens.dedup();
+            tokens.into_boxed_slice()
+        };
+        self.wide.is_empty().then(|| &**self.list.get_or_init(sorted))
     }
 
     /// Writes one bit per id of the vocabulary; what is beyond is zeroed.
@@ -152,7 +158,8 @@ impl Allowed {
             _ => 0,
         };
         let wide: usize = self.wide.iter().map(own).sum();
-        self.tokens.len() * 4 + self.wide.len() * size_of::<Wide>() + wide
+        // Twice, for the list.
+        self.tokens.len() * 8 + self.wide.len() * size_of::<Wide>() + wide
     }
 }
 

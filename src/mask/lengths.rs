@@ -77,19 +77,18 @@ impl Lengths {
 }
 
 /// Bitmasks of the tokens with at most 0, 1, 2, ... characters.
-fn cumulative(mut tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
-    tokens.sort_unstable();
-    let most = tokens.last().map_or(0, |&(chars, _)| chars);
+fn cumulative(tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
+    let most = tokens.iter().map(|&(chars, _)| chars).max().unwrap_or(0);
+    let mut by_length: Vec<Vec<TokenId>> = vec![Vec::new(); most as usize + 1];
+    for (chars, id) in tokens {
+        by_length[chars as usize].push(id);
+    }
     let mut words = vec![0u32; len.div_ceil(32)].into_boxed_slice();
-    let mut rest = &tokens[..];
-    (0..=most)
-        .map(|chars| {
-            let here = rest.partition_point(|&(other, _)| other <= chars);
-            for &(_, id) in &rest[..here] {
-                words[id as usize / 32] |= 1 << (id % 32);
-            }
-            rest = &rest[here..];
-            words.clone()
-        })
-        .collect()
+    let fill = |ids: Vec<TokenId>| {
+        for id in ids {
+            words[id as usize / 32] |= 1 << (id % 32);
+        }
+        words.clone()
+    };
+    by_length.into_iter().map(fill).collect()
 }

@@ -7,8 +7,8 @@
 //! Worked example: the keys `id` and `name`, after the quote, and the tokens `i`, `id`, `id":`, `n`,
 //! `\u`. By `i` and `d` the range of `id` walks to the tokens `i` and `id`. There the string is
 //! complete: the quote after it is an exit, at which `id":` goes on. An escape may spell any
-//! character, so where a token goes on with `\`, the state of that prefix is made after all and
-//! walks on.
+//! character, so where a token goes on with `\`, the ways to spell the next character are walked
+//! beside it: `\u`, and below it the digits `0069` and `006e`.
 //!
 //! Cost: one look-up in the trie per byte that a token has too.
 
@@ -44,32 +44,17 @@ pub fn table(
     };
     let trie = caller.vocabulary().trie();
     let mut walk = Walk::new(caller, states);
-    let escapes = states.level_exprs(state, |exprs| {
-        let (ids, offset) = exprs.literal_tails(expr)?;
+    states.level_exprs(state, |exprs| {
+        let (ids, depth) = exprs.literal_tails(expr)?;
         if quote {
-            let Some(inside) = trie.child(node, b'"') else { return Some((Vec::new(), offset)) };
+            let Some(inside) = trie.child(node, b'"') else { return Some(()) };
             node = inside;
             walk.inside.extend_from_slice(trie.tokens(node));
         }
-        let mut literals = Literals { exprs, trie, ids: &ids, spelling, escapes: Vec::new() };
-        literals.walk(Place { node, lo: 0, hi: ids.len(), depth: offset }, &mut walk);
-        let Literals { escapes, .. } = literals;
-        let text = |place: Place| exprs.literal_text(ids[place.lo])[..place.depth].to_owned();
-        let escapes = escapes.into_iter().map(|place| (place.node, text(place)));
-        Some((escapes.collect::<Vec<_>>(), offset))
-    });
-    let (escapes, offset) = escapes?;
-    let start = if quote { states.step(state, b'"') } else { state };
-    for (node, text) in escapes {
-        let prefix = text.as_bytes()[offset..].iter().chain(b"\\");
-        let step = |state: StateId, &byte| {
-            if state.is_live() { states.step(state, byte) } else { state }
-        };
-        let escape = prefix.fold(start, step);
-        if let Some(child) = trie.child(node, b'\\') {
-            walk.add(child, escape);
-        }
-    }
+        let mut literals = Literals { exprs, trie, ids: &ids, spelling, todo: Vec::new() };
+        literals.walk(Place { node, lo: 0, hi: ids.len(), depth }, &mut walk);
+        Some(())
+    })?;
     Some(walk.finish(level))
 }
 
@@ -80,8 +65,7 @@ struct Literals<'a> {
     /// In the order of their texts.
     ids: &'a [LiteralId],
     spelling: Spelling,
-    /// Where a token goes on with a backslash.
-    escapes: Vec<Place>,
+    todo: Vec<Place>,
 }
 
 impl<'a> Literals<'a> {
@@ -90,8 +74,8 @@ impl<'a> Literals<'a> {
     }
 
     fn walk(&mut self, start: Place, walk: &mut Walk<'_>) {
-        let mut todo = vec![start];
-        while let Some(mut place) = todo.pop() {
+        self.todo.push(start);
+        while let Some(mut place) = self.todo.pop() {
             let depth = place.depth;
             if self.byte(self.ids[place.lo], depth).is_none() {
                 self.complete(place, walk);
@@ -101,23 +85,55 @@ impl<'a> Literals<'a> {
                 continue;
             }
             let json = self.spelling == Spelling::Json;
-            if json && self.trie.child(place.node, b'\\').is_some() && self.starts_here(place) {
-                self.escapes.push(place);
+            if json && self.starts_here(place) {
+                self.escapes(place, walk);
             }
-            while let Some(byte) =
-                self.ids[place.lo..place.hi].first().and_then(|&id| self.byte(id, depth))
+            while place.lo < place.hi
+                && let Some(byte) = self.byte(self.ids[place.lo], depth)
             {
-                let same = |&id: &LiteralId| self.byte(id, depth) == Some(byte);
-                let hi = place.lo + self.ids[place.lo..place.hi].partition_point(same);
+                let hi = self.group(place, |text| text.as_bytes().get(depth) == Some(&byte));
                 let raw = !json || !matches!(byte, b'"' | b'\\' | 0..=0x1F);
                 if let Some(node) = self.trie.child(place.node, byte).filter(|_| raw) {
                     walk.inside.extend_from_slice(self.trie.tokens(node));
                     if self.goes_on(node) || !json {
-                        todo.push(Place { node, lo: place.lo, hi, depth: depth + 1 });
+                        self.todo.push(Place { node, lo: place.lo, hi, depth: depth + 1 });
                     }
                 }
                 place.lo = hi;
             }
+        }
+    }
+
+    /// One past the last of the strings at a place for which `same` holds, as it does for the first
+    /// ones.
+    fn group(&self, place: Place, same: impl Fn(&str) -> bool) -> usize {
+        let same = |&id: &LiteralId| same(self.exprs.literal_text(id));
+        place.lo + self.ids[place.lo..place.hi].partition_point(same)
+    }
+
+    /// Walks by the escapes of the next character.
+    fn escapes(&mut self, mut place: Place, walk: &mut Walk<'_>) {
+        let trie = self.trie;
+        let Some(backslash) = trie.child(place.node, b'\\') else { return };
+        walk.inside.extend_from_slice(trie.tokens(backslash));
+        let numeric = trie.child(backslash, b'u');
+        walk.inside.extend(numeric.iter().flat_map(|&node| trie.tokens(node)));
+        let numeric = numeric.filter(|&node| self.goes_on(node));
+        while place.lo < place.hi {
+            let rest = self.exprs.literal_text(self.ids[place.lo]).get(place.depth..);
+            let Some(next) = rest.and_then(|rest| rest.chars().next()) else { return };
+            let same =
+                |text: &str| text.get(place.depth..).is_some_and(|rest| rest.starts_with(next));
+            let hi = self.group(place, same);
+            let after = |node| Place { node, hi, depth: place.depth + next.len_utf8(), ..place };
+            if let Some(node) = short_escape(next).and_then(|byte| trie.child(backslash, byte)) {
+                walk.inside.extend_from_slice(trie.tokens(node));
+                self.todo.push(after(node));
+            }
+            for node in numeric.iter().flat_map(|&node| spelled(trie, node, next, walk)) {
+                self.todo.push(after(node));
+            }
+            place.lo = hi;
         }
     }
 
@@ -144,4 +160,38 @@ impl<'a> Literals<'a> {
     fn goes_on(&self, node: u32) -> bool {
         self.trie.subtree_end(node) > node + 1
     }
+}
+
+/// The byte after the backslash of a character's short escape.
+fn short_escape(of: char) -> Option<u8> {
+    match of {
+        '"' | '\\' | '/' => Some(of as u8),
+        '\u{8}' => Some(b'b'),
+        '\u{c}' => Some(b'f'),
+        '\n' => Some(b'n'),
+        '\r' => Some(b'r'),
+        '\t' => Some(b't'),
+        _ => None,
+    }
+}
+
+/// Walks from `node`, after `\u`, by the digits of a character's numeric escape in either case (by both
+/// escapes of a surrogate pair), taking the tokens on the way; returns the nodes at its end.
+fn spelled(trie: &Trie, node: u32, of: char, walk: &mut Walk<'_>) -> Vec<u32> {
+    let mut units = [0; 2];
+    let units = of.encode_utf16(&mut units).iter().map(|unit| format!("{unit:04x}"));
+    let digits = units.collect::<Vec<_>>().join("\\u");
+    let mut nodes = vec![node];
+    for byte in digits.bytes() {
+        // The `u` of a second escape has no other case.
+        let cases =
+            [Some(byte), Some(byte.to_ascii_uppercase()).filter(|&b| b != byte && byte != b'u')];
+        let next = |&node: &u32| cases.iter().flatten().filter_map(move |&b| trie.child(node, b));
+        nodes = nodes.iter().flat_map(next).collect();
+        walk.inside.extend(nodes.iter().flat_map(|&node| trie.tokens(node)));
+        if nodes.is_empty() {
+            break;
+        }
+    }
+    nodes
 }

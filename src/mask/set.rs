@@ -7,9 +7,9 @@ use crate::vocab::TokenId;
 const SPARSE: usize = 512;
 
 /// An immutable set of tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum TokenSet {
-    /// The ids, ascending.
+    /// The ids, in any order (sorting them would be most of the work of making a set), some perhaps twice.
     Sparse(Box<[TokenId]>),
     /// One bit per id, least significant bit first.
     Dense(Box<[u32]>),
@@ -23,10 +23,8 @@ impl Default for TokenSet {
 
 impl TokenSet {
     /// The set of `ids` (any order, duplicates allowed) in a vocabulary of `len` ids.
-    pub fn new(mut ids: Vec<TokenId>, len: usize) -> Self {
+    pub fn new(ids: Vec<TokenId>, len: usize) -> Self {
         if ids.len() <= SPARSE {
-            ids.sort_unstable();
-            ids.dedup();
             return TokenSet::Sparse(ids.into_boxed_slice());
         }
         let mut words = vec![0; len.div_ceil(32)].into_boxed_slice();
@@ -42,9 +40,7 @@ impl TokenSet {
         if count > SPARSE {
             return TokenSet::Dense(words);
         }
-        let bits = |&word: &u32| (0..32).filter(move |bit| word >> bit & 1 == 1);
-        let ids = words.iter().zip(0..).flat_map(|(word, i)| bits(word).map(move |b| i * 32 + b));
-        TokenSet::Sparse(ids.collect())
+        TokenSet::Sparse(list(words.iter().copied()).into_boxed_slice())
     }
 
     /// The set without `ids`, which are ascending.
@@ -70,21 +66,28 @@ impl TokenSet {
     /// Whether a token is in it.
     pub fn contains(&self, id: TokenId) -> bool {
         match self {
-            TokenSet::Sparse(ids) => ids.binary_search(&id).is_ok(),
+            TokenSet::Sparse(ids) => ids.contains(&id),
             TokenSet::Dense(words) => {
                 words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)
             }
         }
     }
 
-    /// The ids, ascending.
+    /// The ids, in any order, some perhaps twice.
     pub fn ids(&self) -> Vec<TokenId> {
         match self {
             TokenSet::Sparse(ids) => ids.to_vec(),
-            TokenSet::Dense(words) => {
-                let all = 0..words.len() as TokenId * 32;
-                all.filter(|&id| self.contains(id)).collect()
+            TokenSet::Dense(words) => list(words.iter().copied()),
+        }
+    }
+
+    /// The ids that are not in `other`, as [`TokenSet::ids`].
+    pub fn difference(&self, other: &TokenSet) -> Vec<TokenId> {
+        match (self, other) {
+            (TokenSet::Dense(own), TokenSet::Dense(other)) => {
+                list(own.iter().zip(other).map(|(own, other)| own & !other))
             }
+            _ => self.ids().into_iter().filter(|&id| !other.contains(id)).collect(),
         }
     }
 
@@ -103,4 +106,16 @@ impl TokenSet {
             TokenSet::Dense(words) => words.len() * 4,
         }
     }
+}
+
+/// The positions of the bits that are set, ascending.
+fn list(words: impl Iterator<Item = u32>) -> Vec<TokenId> {
+    let mut ids = Vec::new();
+    for (mut word, first) in words.zip((0..).step_by(32)) {
+        while word != 0 {
+            ids.push(first + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
+    ids
 }

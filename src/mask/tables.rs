@@ -117,12 +117,13 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Tables of the universal states of a vocabulary.
-    pub fn universal(vocabulary: Vocabulary) -> Self {
+    /// Tables of the universal `states` of a vocabulary.
+    pub fn universal(vocabulary: Vocabulary, states: &States) -> Self {
         let tables = Self::new(None, vocabulary);
         // Now, so that no first visit of a state has to.
         tables.classes();
         tables.ways();
+        tables.lengths.get_or_init(|| Lengths::new(&tables, states));
         tables
     }
 
