@@ -33,7 +33,7 @@ impl Exprs {
     /// # Errors
     /// When the fuel or the arena is used up.
     pub fn steady(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<Option<ExprId>> {
-        if self.keeps_everything(expr) {
+        if self.is_open(expr) {
             return Ok(Some(ExprId::ANY));
         }
         let class = self.first(expr, fuel)?;
@@ -70,8 +70,8 @@ impl Exprs {
         Ok(ranges)
     }
 
-    /// Whether the rules say that every string can be continued to a match.
-    fn keeps_everything(&self, expr: ExprId) -> bool {
+    /// Whether two rules say that every string can be continued to a match (`false`: they do not say).
+    pub fn is_open(&self, expr: ExprId) -> bool {
         let (mut todo, mut left) = (vec![expr], PARTS);
         while let Some(expr) = todo.pop() {
             match left.checked_sub(1) {

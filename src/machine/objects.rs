@@ -137,8 +137,10 @@ impl ObjectTable {
             let mut fuel = Fuel::new(LENGTHS_FUEL);
             program.states().with_exprs(|exprs| {
                 spec.others.iter().all(|class| {
-                    let lengths = exprs.lengths(class.keys, &mut fuel);
-                    class.keys == ExprId::NEVER || matches!(lengths, Ok(Some((_, None))))
+                    // Most classes are all keys but some, which needs no search.
+                    exprs.is_open(class.keys)
+                        || class.keys == ExprId::NEVER
+                        || matches!(exprs.lengths(class.keys, &mut fuel), Ok(Some((_, None))))
                 })
             })
         })

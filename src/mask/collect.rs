@@ -23,6 +23,7 @@ use super::tables::{BoundaryId, Tables};
 use crate::expr::LiteralId;
 use crate::machine::stack::StackId;
 use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
+use crate::vocab::{TokenId, Vocabulary};
 
 /// The threads after a stack, memoised.
 #[derive(Debug, Clone, Default)]
@@ -145,11 +146,9 @@ pub fn collect(
                 table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
                 tokens
             };
+            tried |= !tokens.is_empty();
             let mut trial = Trial { program, sequence, threads, text };
-            allowed.tokens.extend(tokens.into_iter().filter(|&token| {
-                tried = true;
-                tables.vocabulary().bytes(token).is_some_and(|bytes| trial.allows(bytes))
-            }));
+            trial.run(tables.vocabulary(), &tokens, &mut allowed.tokens);
             continue;
         }
         let id = tables.table(states, boundary, state);
@@ -181,14 +180,33 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn allows(&mut self, bytes: &[u8]) -> bool {
+    /// Adds those of `tokens` that are allowed to `allowed`. What tokens have in common is
+    /// stepped over once: they are tried in the order of their bytes.
+    fn run(&mut self, vocabulary: &Vocabulary, tokens: &[TokenId], allowed: &mut Vec<TokenId>) {
+        let mut sorted: Vec<(&[u8], TokenId)> =
+            tokens.iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id))).collect();
+        sorted.sort_unstable();
         let mut text = self.text.to_vec();
-        let (mut from, mut to) = (self.threads.to_vec(), Vec::new());
-        for &byte in bytes {
-            text.push(byte);
-            self.sequence.step(self.program, &from, byte, Output::Known(&text), &mut to);
-            std::mem::swap(&mut from, &mut to);
+        // The threads after each byte of the last token, as far as it was allowed.
+        let mut path = vec![self.threads.to_vec()];
+        for (bytes, id) in sorted {
+            let said = &text[self.text.len()..];
+            let common = said.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            path.truncate(common + 1);
+            text.truncate(self.text.len() + common);
+            for &byte in &bytes[common..] {
+                let (Some(from), mut to) = (path.last(), Vec::new()) else { break };
+                if from.is_empty() {
+                    break;
+                }
+                text.push(byte);
+                self.sequence.step(self.program, from, byte, Output::Known(&text), &mut to);
+                path.push(to);
+            }
+            let whole = text.len() - self.text.len() == bytes.len();
+            if whole && path.last().is_some_and(|threads| !threads.is_empty()) {
+                allowed.push(id);
+            }
         }
-        !from.is_empty()
     }
 }
