@@ -389,6 +389,22 @@ impl Matcher {
         self.len() == 0
     }
 
+    /// The bytes that may come next, ascending. Where it depends on earlier output whether one may (the
+    /// last byte of an item that must be unique), [`Matcher::accept_bytes`] knows.
+    pub(crate) fn next_bytes(&self) -> Vec<u8> {
+        let states = self.constraint.basis().program.states();
+        let mut live = [false; 256];
+        for thread in self.config().threads() {
+            if *thread == Thread::END || states.get(thread.state).special().is_some() {
+                continue;
+            }
+            for byte in states.bytes(thread.state).iter() {
+                live[usize::from(byte)] |= states.step(thread.state, byte).is_live();
+            }
+        }
+        (0..=255).filter(|&byte: &u8| live[usize::from(byte)]).collect()
+    }
+
     /// The longest run of bytes that must come next, not counting that the characters of a JSON
     /// string could also be spelled as escapes. Empty if there is a choice, or at the end.
     pub fn forced_bytes(&mut self) -> Vec<u8> {

@@ -65,6 +65,14 @@ impl Guard {
         }
     }
 
+    /// Takes bytes that the output has already.
+    pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Guard::Constrained(matcher) => matcher.accept_bytes(bytes),
+            Guard::Free(_) => Ok(()),
+        }
+    }
+
     /// Whether the output could end after `cut` bytes, which end in the last token.
     fn may_end(&self, cut: usize) -> bool {
         let Guard::Constrained(matcher) = self else { return true };

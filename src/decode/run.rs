@@ -142,7 +142,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Computes `pending`, then chooses and takes the token after it.
-    fn step(
+    pub(crate) fn step(
         &mut self,
         pending: &[TokenId],
         (output, guard): (&mut Output<'_>, &mut Guard),

@@ -69,6 +69,11 @@ impl TextStream {
         }
     }
 
+    /// The output so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The output.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes

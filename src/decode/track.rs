@@ -45,7 +45,7 @@ impl<'m> Track<'m> {
 
     /// Forgets all but the first `len` tokens, or all where the model cannot go back to the middle
     /// of a sequence (recurrent models); returns what is left.
-    fn cut(&mut self, len: usize) -> Result<usize> {
+    pub fn cut(&mut self, len: usize) -> Result<usize> {
         let mut kept = len;
         if self.model.truncate(SEQUENCE, kept).is_err() {
             kept = 0;

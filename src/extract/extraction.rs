@@ -1,7 +1,7 @@
 //! What an extraction gives: the value, and what is known about each of its fields.
 
 use crate::decode::{FinishReason, Statistics};
-use crate::extract::ValueKind;
+use crate::extract::{Answerer, Earlier, ValueKind};
 use serde_json::Value;
 use std::ops::Range;
 
@@ -65,13 +65,19 @@ pub struct FieldInfo {
     pub value: Value,
     /// Where it stands in [`Extraction::text`], in bytes.
     pub range: Range<usize>,
-    /// The tokens that have a byte of it.
+    /// The tokens that have a byte of it; none if the value was not in the first answer.
     pub tokens: Range<usize>,
     /// How sure the model is, of a value that holds no others; `None` without log-probabilities.
     pub sureness: Option<Sureness>,
     /// Where it stands in the document that it was extracted from, if its schema says that it is a
     /// piece of that.
     pub spans: Vec<Span>,
+    /// Who gave the value.
+    pub by: Answerer,
+    /// Answers that were less sure.
+    pub earlier: Vec<Earlier>,
+    /// Whether it is marked as less sure than it should be.
+    pub doubtful: bool,
 }
 
 /// A place in the document that was extracted from.
@@ -89,13 +95,28 @@ pub struct Span {
 pub struct Sureness {
     /// Probability of the value among those that the schema allows: the product over its tokens.
     /// Keys, punctuation, white space and forced tokens do not count. Other spellings of the same
-    /// value are not added.
+    /// value are not added. With `choices`, its probability among those.
     pub probability: f64,
     /// The least probability that the model gave to all allowed tokens together at a step inside the
     /// value. Near 1 the model agrees with the schema, near 0 it wanted to say something else.
     pub kept: f64,
     /// The likeliest other ways the value could have gone, the best first.
     pub alternatives: Vec<Alternative>,
+    /// Every value the field could have, the most probable first, if there are few and the options ask for
+    /// [`distributions`](crate::extract::Options::distributions); empty otherwise.
+    pub choices: Vec<Choice>,
+}
+
+/// One of few values that a field could have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The value.
+    pub value: Value,
+    /// Its probability among the choices.
+    pub probability: f64,
+    /// Its log-probability by the model's own law, which the schema does not bend: that of its tokens in the
+    /// place of the value. Low figures throughout mean that the model wanted none of them.
+    pub log_prob: f64,
 }
 
 /// Another way that a value could have gone.

@@ -4,7 +4,7 @@ use crate::constraint::Constraint;
 use crate::decode::{Decoder, Outcome, Request};
 use crate::error::{Error, Kind, Result};
 use crate::extract::prompt::Parts;
-use crate::extract::{Event, Extraction, Options, Tracker, read};
+use crate::extract::{Event, Extraction, Options, Tracker, choices, read};
 use crate::model::{Message, Model};
 use crate::schema;
 use crate::vocab::Vocabulary;
@@ -99,7 +99,12 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// # Errors
     /// As [`Extractor::messages`] and [`Model::chat`]; [`Kind::TooLarge`] if the prompt does not fit.
     pub fn request(&self, model: &dyn Model, document: &str) -> Result<Request> {
-        let prompt = model.chat(&self.messages(document)?)?.tokens;
+        self.request_of(model, &self.messages(document)?)
+    }
+
+    /// What is to be decoded for a conversation.
+    pub(crate) fn request_of(&self, model: &dyn Model, messages: &[Message]) -> Result<Request> {
+        let prompt = model.chat(messages)?.tokens;
         let Options { settings, strategy, max_tokens, log_probs, .. } = self.options();
         let room = model.context_len().saturating_sub(prompt.len());
         Ok(Request {
@@ -116,7 +121,7 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// # Errors
     /// [`Kind::TooLarge`] if the outcome was cut; [`Kind::Syntax`] if the type cannot hold what the
     /// schema allows, with the pointer of the field where known.
-    pub fn read(&self, request: &Request, outcome: Outcome) -> Result<Extraction<T>> {
+    pub fn read(&self, request: &Request, outcome: &Outcome) -> Result<Extraction<T>> {
         read::extraction(self, request, outcome)
     }
 
@@ -127,7 +132,21 @@ impl<T: DeserializeOwned> Extractor<T> {
     pub fn extract(&self, decoder: &mut Decoder<'_>, document: &str) -> Result<Extraction<T>> {
         let request = self.request(decoder.model(), document)?;
         let outcome = decoder.run(&request)?;
-        self.read(&request, outcome)
+        self.finish(decoder, &request, outcome)
+    }
+
+    /// Reads an outcome and, where the options say so, asks the model about the choices.
+    fn finish(
+        &self,
+        decoder: &mut Decoder<'_>,
+        request: &Request,
+        outcome: Outcome,
+    ) -> Result<Extraction<T>> {
+        let mut found = self.read(request, &outcome)?;
+        if self.options().distributions {
+            choices::weigh(decoder, self.constraint(), (request, &outcome), &mut found.fields)?;
+        }
+        Ok(found)
     }
 
     /// As [`Extractor::extract`], and calls `sink` with what happens as soon as it is certain, and with
@@ -153,7 +172,7 @@ impl<T: DeserializeOwned> Extractor<T> {
             Some(error) => return Err(error),
             None => tracker.finish()?.iter().for_each(|event| sink(event, &tracker)),
         }
-        self.read(&request, outcome)
+        self.finish(decoder, &request, outcome)
     }
 }
 

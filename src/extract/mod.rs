@@ -33,28 +33,39 @@
 //! * Prompts of one extractor differ only from the document on, so that models and schedulers can
 //!   share what comes before it.
 
+mod choices;
 mod extraction;
 mod extractor;
 mod outline;
 mod prompt;
 mod read;
+mod route;
 mod scalar;
 mod sure;
 #[cfg(feature = "templates")]
 mod template;
 mod tracker;
+#[cfg(feature = "schemars")]
+mod typed;
 
-pub use extraction::{Alternative, Extraction, FieldInfo, Span, Sureness, Warning, WarningKind};
+pub use extraction::{
+    Alternative, Choice, Extraction, FieldInfo, Span, Sureness, Warning, WarningKind,
+};
 pub use extractor::Extractor;
 pub use outline::{is_reasoning, outline};
 pub use prompt::Form;
+pub use route::{Answerer, Earlier};
 #[cfg(feature = "templates")]
 pub use template::Template;
 pub use tracker::{Event, Node, Tracker, ValueKind};
+#[cfg(feature = "schemars")]
+pub use typed::schema_of;
 
 use crate::decode::Strategy;
+use crate::error::{Error, Kind, Result};
 use crate::sample::{Preset, Settings};
 use crate::schema;
+use serde::Serialize;
 
 /// What is asked unless the options say otherwise.
 const INSTRUCTION: &str = "Extract the data from this document.";
@@ -75,6 +86,17 @@ impl Example {
     /// A document with its answer.
     pub fn new(text: impl Into<String>, answer: impl Into<String>) -> Self {
         Self { text: text.into(), answer: answer.into() }
+    }
+
+    /// A document with a value as its answer.
+    ///
+    /// # Errors
+    /// [`Kind::BadArgument`] if the value cannot be written as JSON.
+    pub fn of(text: impl Into<String>, answer: &impl Serialize) -> Result<Self> {
+        let answer = serde_json::to_string(answer).map_err(|error| {
+            Error::new(Kind::BadArgument, format!("the answer of an example: {error}"))
+        })?;
+        Ok(Self::new(text, answer))
     }
 }
 
@@ -104,6 +126,9 @@ pub struct Options {
     /// Alternatives per token that are looked at to tell how sure a field is; `None` for no figures,
     /// which saves reading the logits where one token is forced.
     pub log_probs: Option<usize>,
+    /// For fields with few possible values (an `enum`, a boolean, a small range), the distribution over
+    /// all of them, which takes some passes of the model more. Needs `log_probs`.
+    pub distributions: bool,
 }
 
 impl Default for Options {
@@ -120,6 +145,7 @@ impl Default for Options {
             strategy: Strategy::Sample,
             max_tokens: Preset::Extraction.max_tokens(),
             log_probs: Some(LOG_PROBS),
+            distributions: false,
         }
     }
 }

@@ -37,6 +37,8 @@ const WANTED_MIN: f64 = 0.5;
 pub(crate) struct Steps<'a> {
     vocabulary: &'a Vocabulary,
     bytes: &'a [u8],
+    /// Where the first token begins in the bytes.
+    begin: usize,
     /// Where each token ends in the bytes.
     ends: Vec<usize>,
     /// One per token, none at all if not asked for.
@@ -44,19 +46,24 @@ pub(crate) struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
+    /// The tokens of a whole output.
     pub fn new(vocabulary: &'a Vocabulary, outcome: &'a Outcome) -> Self {
-        let mut end = 0;
+        Self::from(vocabulary, outcome, (&outcome.bytes, 0))
+    }
+
+    /// The tokens of an outcome whose output stands in a text, from a byte on.
+    pub fn from(
+        vocabulary: &'a Vocabulary,
+        outcome: &'a Outcome,
+        (bytes, begin): (&'a [u8], usize),
+    ) -> Self {
+        let mut end = begin;
         let len = |&token: &TokenId| vocabulary.bytes(token).map_or(0, <[u8]>::len);
         let ends = outcome.tokens.iter().map(|token| {
             end += len(token);
             end
         });
-        Self {
-            vocabulary,
-            bytes: &outcome.bytes,
-            ends: ends.collect(),
-            log_probs: &outcome.log_probs,
-        }
+        Self { vocabulary, bytes, begin, ends: ends.collect(), log_probs: &outcome.log_probs }
     }
 
     /// The tokens that have a byte of a range.
@@ -67,7 +74,7 @@ impl<'a> Steps<'a> {
     }
 
     fn start(&self, step: usize) -> usize {
-        step.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0)
+        step.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(self.begin)
     }
 
     fn text(&self, token: TokenId) -> &[u8] {
@@ -104,7 +111,7 @@ impl<'a> Steps<'a> {
         }
         alternatives.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         alternatives.truncate(ALTERNATIVES);
-        Some(Sureness { probability, kept, alternatives })
+        Some(Sureness { probability, kept, alternatives, choices: Vec::new() })
     }
 
     /// Whether another token differs from the chosen one only in what stands before the value.

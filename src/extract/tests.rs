@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::decode::Decoder;
-use crate::error::{Kind, Result};
 use crate::model::scripted::ScriptedModel;
 use crate::model::{Model, Role};
 use serde::Deserialize;
@@ -111,7 +110,7 @@ fn what_is_cut_is_an_error() -> Result<()> {
     let request = extractor.request(&model, "Ada")?;
     let mut outcome = Decoder::new(&mut model).run(&request)?;
     outcome.finish = crate::decode::FinishReason::MaxTokens;
-    let error = extractor.read(&request, outcome).expect_err("cut");
+    let error = extractor.read(&request, &outcome).expect_err("cut");
     assert_eq!(error.kind(), &Kind::TooLarge);
     let options = Options { max_tokens: 5, ..Options::default() };
     let small = Extractor::new(model.vocabulary(), TICKET, options)?;

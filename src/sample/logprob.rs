@@ -10,7 +10,7 @@
 //! probability that the answer is right. Logarithms are the platform's and may differ in the last
 //! digit between machines; nothing that is chosen depends on them.
 
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::sample::gather::Row;
 use crate::sample::weight::{Candidate, exp, select, sort};
 use crate::sample::{Step, only};
@@ -89,6 +89,24 @@ pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Resul
     })
 }
 
+/// The raw log-probabilities of tokens: those of the model's own law.
+///
+/// # Errors
+/// As [`log_probs`]; [`crate::Kind::BadArgument`] for a token that the row does not have.
+pub fn raw_log_probs(logits: &[f32], tokens: &[TokenId]) -> Result<Vec<f64>> {
+    let all = Row::new(logits, None, 0)?;
+    let log_all = log_sum(&all)?;
+    let missing = |token| {
+        let message = format!("token {token} of a row of {} logits", logits.len());
+        Error::new(Kind::BadArgument, message)
+    };
+    let log_prob = |&token: &TokenId| {
+        let logit = logits.get(token as usize).ok_or_else(|| missing(token))?;
+        Ok(f64::from(*logit) - log_all)
+    };
+    tokens.iter().map(log_prob).collect()
+}
+
 /// `ln` of the sum of `e^logit` over the allowed tokens.
 fn log_sum(row: &Row<'_>) -> Result<f64> {
     let peak = f64::from(row.peak(&mut Vec::new())?.logit);
@@ -120,7 +138,7 @@ mod tests {
         let tokens: Vec<TokenId> = found.alternatives.iter().map(|a| a.token).collect();
         assert_eq!(tokens, best[..4]);
         let favourite = (0..100).max_by(|&a: &TokenId, &b| e(a).total_cmp(&e(b))).unwrap_or(0);
-        assert_eq!((found.favourite.token, found.favourite.allowed), (favourite, false));
+        assert_eq!((found.favourite.token, found.favourite.allowed), (favourite, true));
         close(found.favourite.raw, (e(favourite) / all).ln());
         let everything = log_probs(&Step { mask: None, ..step }, 30, 0)?;
         close(everything.mask_mass, 1.0);
@@ -138,6 +156,7 @@ mod tests {
             let found = log_probs(&step, token, 0)?;
             assert_eq!(found.chosen.constrained, 0.0);
             assert!((found.mask_mass - mass).abs() < 1e-15);
+            assert_eq!((found.favourite.token, found.favourite.allowed), (0, false));
         }
         Ok(())
     }

@@ -53,6 +53,7 @@
 
 mod cache;
 mod client;
+mod extracting;
 mod rounds;
 mod running;
 mod slots;
