@@ -37,6 +37,7 @@ pub mod serve;
 
 pub use constraint::Constraint;
 pub use error::{Error, Kind, Result};
+pub use expr::Document;
 pub use grammar::Grammar;
 pub use limits::Limits;
 pub use matcher::{Mask, Matcher};

@@ -33,6 +33,8 @@ pub struct Limits {
     /// Bytes of what a constraint remembers of its sequences, about; beyond it, it starts afresh,
     /// which is slower for a while and never wrong.
     pub cache_bytes: usize,
+    /// Bytes of a document that values are pieces of.
+    pub document_bytes: usize,
 }
 
 impl Default for Limits {
@@ -49,6 +51,7 @@ impl Default for Limits {
             output_depth: 128,
             number_digits: 64,
             cache_bytes: 64 << 20,
+            document_bytes: 2 << 20,
         }
     }
 }

@@ -5,9 +5,10 @@ mod support;
 
 use constrain::grammar::{Grammar, PropertyOrder};
 use constrain::schema::{self, Options};
-use constrain::{Constraint, Matcher, TokenId, Vocabulary};
+use constrain::{Constraint, Document, Kind, Matcher, TokenId, Vocabulary};
 use oracle::{Oracle, State};
 use proptest::prelude::*;
+use serde_json::Value;
 use support::Random;
 
 /// Schemas of which random states are compared. Those with undeclared keys come last: the reference
@@ -52,6 +53,147 @@ const OPEN_SCHEMAS: &[&str] = &[
     r#"{"type":"object","patternProperties":{"^x":{"const":1},"b$":{"type":"integer"}},"maxProperties":2}"#,
     r#"{"type":"object","propertyNames":{"pattern":"^a"},"minProperties":1,"additionalProperties":{"const":1}}"#,
 ];
+
+/// Schemas of values that are pieces of a document.
+const SPANS: &[&str] = &[
+    r#"{"type":"string","x-constrain":{"span":true}}"#,
+    r#"{"type":["string","null"],"x-constrain":{"span":true},"minLength":2,"maxLength":5}"#,
+    r#"{"type":"string","x-constrain":{"span":true},"pattern":"^[^ ]+( [^ ]+)?$"}"#,
+    r#"{"anyOf":[{"type":"string","x-constrain":{"span":true},"pattern":"[a\u00e9]$"},{"enum":["none","",null]}]}"#,
+    r#"{"type":"string","not":{"x-constrain":{"span":true}},"maxLength":3}"#,
+    r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/s"},"b":{"type":"array","items":{"$ref":"#/$defs/s"},"maxItems":3}},"required":["a"],"additionalProperties":false,"$defs":{"s":{"type":"string","x-constrain":{"span":true},"maxLength":9}}}"##,
+];
+
+/// A document of up to `most` characters in which pieces come again, with what JSON escapes.
+fn document(random: &mut Random, most: usize) -> String {
+    let words = [
+        "a",
+        "ab",
+        "abc",
+        "n",
+        "no",
+        "none",
+        " ",
+        " ",
+        "\"",
+        "\\",
+        "\n",
+        "/",
+        "\u{e9}",
+        "\u{e9}a",
+        "\u{1f600}",
+        "\u{1f601}",
+        "\u{7}",
+        "2023-02",
+        "<tool>",
+        ",",
+        "b\"",
+    ];
+    let mut text = String::new();
+    for _ in 0..1 + random.below(most) {
+        text.push_str(words[random.below(words.len())]);
+    }
+    text
+}
+
+fn span_grammar(schema: &str, text: &str) -> Option<Grammar> {
+    let document = Some(Document::new(text).unwrap());
+    let options = Options { document, ..Options::default() };
+    match schema::compile(schema, &options) {
+        Ok(grammar) => Some(grammar),
+        Err(error) if *error.kind() == Kind::Unsatisfiable => None,
+        Err(error) => panic!("{schema}: {error}"),
+    }
+}
+
+/// The strings of a value, but for those that need be no pieces.
+fn pieces(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| pieces(item, found)),
+        Value::Object(members) => members.values().for_each(|value| pieces(value, found)),
+        _ => {}
+    }
+}
+
+/// A document under the constraint, drawn from its masks; it is closed where it can be, in the end.
+fn generate(constraint: &Constraint, random: &mut Random) -> Value {
+    let vocabulary = constraint.vocabulary();
+    let mut matcher = constraint.matcher();
+    for step in 0.. {
+        let mask = allowed(&mut matcher);
+        assert!(!mask.is_empty(), "a dead end after {:?}", String::from_utf8_lossy(matcher.text()));
+        let ends = mask.iter().copied().filter(|&id| vocabulary.bytes(id).is_none());
+        let quotes = mask.iter().copied().filter(|&id| vocabulary.bytes(id) == Some(b"\""));
+        let close = ends.chain(quotes).next().filter(|_| step > 40 || random.below(4) == 0);
+        let token = close.unwrap_or_else(|| mask[random.below(mask.len())]);
+        if vocabulary.is_end(token) {
+            break;
+        }
+        matcher.accept(token).unwrap();
+    }
+    serde_json::from_slice(matcher.text()).unwrap()
+}
+
+#[test]
+fn values_that_are_pieces_of_the_document_and_their_masks() {
+    let vocabulary = support::synthetic();
+    let mut random = Random(11);
+    let mut checked = 0;
+    for round in 0..200 {
+        let text = document(&mut random, 60);
+        for (i, schema) in SPANS.iter().enumerate() {
+            let Some(grammar) = span_grammar(schema, &text) else { continue };
+            if round < 40 {
+                compare(&grammar, &vocabulary, 2, 12, &format!("{schema} of {text:?}"));
+            }
+            let value = generate(&Constraint::new(&grammar, &vocabulary).unwrap(), &mut random);
+            let mut found = Vec::new();
+            pieces(&value, &mut found);
+            for piece in found {
+                let free = i == 3 && (piece == "none" || piece.is_empty());
+                // The fifth schema is the complement.
+                assert!(free || (i == 4) != text.contains(&piece), "{piece:?} of {text:?}");
+                let places = Document::new(&text).unwrap().occurrences(&piece);
+                assert!(free || i == 4 || !places.is_empty());
+                for place in places {
+                    let chars: String =
+                        text.chars().skip(place.chars.start).take(place.chars.len()).collect();
+                    assert_eq!((&*chars, &text[place.bytes]), (&*piece, &*piece));
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 1_000, "{checked}");
+}
+
+#[test]
+fn masks_of_pieces_equal_brute_force_for_real_vocabularies() {
+    for (name, vocabulary) in support::real() {
+        let mut random = Random(5);
+        for schema in SPANS {
+            let text = document(&mut random, 200);
+            let Some(grammar) = span_grammar(schema, &text) else { continue };
+            compare(&grammar, &vocabulary, 2, 8, &format!("{name}: {schema} of {text:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_piece_needs_a_document() {
+    let schema = r#"{"properties":{"a":{"type":"string","x-constrain":{"span":true}}}}"#;
+    let error = schema::compile(schema, &Options::default()).unwrap_err();
+    assert_eq!(error.kind(), &Kind::BadArgument);
+    assert!(error.to_string().contains("/properties/a/x-constrain/span"), "{error}");
+    // Nothing is a piece of nothing; `null` may stand beside it.
+    assert!(span_grammar(SPANS[0], "").is_none() && span_grammar(SPANS[1], "").is_some());
+    let wrong = schema::compile(r#"{"x-constrain":{"span":1}}"#, &Options::default()).unwrap_err();
+    assert_eq!(wrong.kind(), &Kind::Syntax);
+    for unbound in [r#"{"x-constrain":{"span":false}}"#, r#"{"type":"integer","x-constrain":{}}"#] {
+        assert!(schema::compile(unbound, &Options::default()).is_ok());
+    }
+}
 
 fn grammar(schema: &str, order: PropertyOrder) -> Grammar {
     let options = Options { property_order: order, ..Options::default() };

@@ -265,6 +265,10 @@ impl Exprs {
                 chars.dedup();
                 Lengths(chars.iter().map(|&n| Progression::new(n, n, 1)).collect()).tidy()
             }
+            Node::Span(..) => {
+                let info = self.info(expr);
+                Some(Lengths(vec![Progression::new(info.min, info.max, 1)]))
+            }
             Node::Concat(first, second) => known(first)?.plus(known(second)?),
             Node::Repeat(item, min, max) => known(item)?.repeat(min, max),
             Node::Or(list) => {

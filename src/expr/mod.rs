@@ -55,6 +55,7 @@
 mod build;
 mod choice;
 mod class;
+mod document;
 mod empty;
 mod intern;
 mod length;
@@ -62,15 +63,19 @@ mod literal;
 mod node;
 mod shape;
 mod shortest;
+mod span;
 mod steady;
+mod suffix;
 mod table;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+pub use document::{Document, Place};
 pub use node::Exprs;
 pub use shape::Shape;
 pub use shortest::Shortest;
+pub use span::Span;
 
 /// Index of an expression in its [`Exprs`]. Equal ids mean equal (normalised) expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The arena: nodes, what is known of each, and adding one.
 use super::intern::{Slices, Texts, Values};
 use super::table::Table;
-use super::{ExprId, LiteralId, Transition, class};
+use super::{Document, ExprId, LiteralId, Transition, class};
 use crate::error::{Error, Kind, Result};
 use hashbrown::HashMap;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub(super) enum Node {
     Set(SetNode),
     /// What `Exprs::definitions` says; the flag is whether it holds the empty string.
     Later(u32, bool),
+    /// A state of the suffix automaton of a document (an index of `Exprs::documents`).
+    Span(u32, u32),
 }
 
 /// Strings `lo..hi` of a sorted set, all with the same first `depth` bytes, without those bytes.
@@ -94,6 +96,8 @@ pub struct Exprs {
     pub(super) clamped: HashMap<(ExprId, u64), ExprId>,
     /// What each [`Node::Later`] stands for.
     pub(super) definitions: Vec<ExprId>,
+    /// What [`Node::Span`] takes pieces of.
+    pub(super) documents: Vec<Document>,
     limit: usize,
     overflowed: bool,
 }
@@ -120,6 +124,7 @@ impl Exprs {
             length_sets: HashMap::default(),
             clamped: HashMap::default(),
             definitions: Vec::new(),
+            documents: Vec::new(),
             limit: 0,
             overflowed: false,
         };
@@ -217,13 +222,15 @@ impl Exprs {
         self.nodes.len().max(pooled / 4)
     }
 
-    /// Properties of a node out of those of its children. Literals and sets come by
-    /// [`Exprs::add_leaf`].
+    /// Properties of a node out of those of its children. Literals, sets and pieces
+    /// come by [`Exprs::add_leaf`].
     fn describe(&self, node: Node) -> Info {
         let leaf = |min, max, life| Info { min, max, nullable: min == 0, boolean: false, life };
         match node {
             Node::Never => Info { nullable: false, ..leaf(UNBOUNDED, 0, Life::Dead) },
-            Node::Epsilon | Node::Literal(..) | Node::Set(_) => leaf(0, 0, Life::Live),
+            Node::Epsilon | Node::Literal(..) | Node::Set(_) | Node::Span(..) => {
+                leaf(0, 0, Life::Live)
+            }
             Node::Class(_) => leaf(1, 1, Life::Live),
             Node::Concat(a, b) => {
                 let (a, b) = (self.info(a), self.info(b));

@@ -20,7 +20,7 @@ pub enum Shape {
     Or(Vec<ExprId>),
     /// So many of it.
     Repeat(ExprId, u64, Option<u64>),
-    /// An intersection, a complement or an equation: see [`Exprs::transitions`].
+    /// An intersection, a complement, an equation or a piece of a document: see [`Exprs::transitions`].
     Automaton,
 }
 
@@ -41,7 +41,7 @@ impl Exprs {
                 let ids = self.kept(set).map(|index| self.set_literal(set.set, index));
                 Shape::Literals(ids.map(|id| self.rest_of(id, set.depth)).collect())
             }
-            Node::And(_) | Node::Not(_) | Node::Later(..) => Shape::Automaton,
+            Node::And(_) | Node::Not(_) | Node::Later(..) | Node::Span(..) => Shape::Automaton,
         }
     }
 

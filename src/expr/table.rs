@@ -163,6 +163,7 @@ impl Exprs {
                 fuel.spend(u64::from(set.hi - set.lo))?;
                 self.set_runs(expr, set);
             }
+            Node::Span(document, state) => self.span_runs(document, state),
             Node::Repeat(item, min, max) => {
                 let max = if max == UNBOUNDED { UNBOUNDED } else { max - 1 };
                 let rest = self.repeat_counts(item, min.saturating_sub(1), max);

@@ -321,6 +321,7 @@ impl Exprs {
             Node::Later(number, _) => {
                 out.push_str(&format!("@{number}"));
             }
+            Node::Span(document, state) => out.push_str(&format!("#{document}.{state}")),
             Node::Not(item) => {
                 out.push('~');
                 list(&[item], "", work);

@@ -27,6 +27,7 @@ mod counted;
 mod lengths;
 mod literals;
 pub mod set;
+mod spans;
 pub mod tables;
 mod walk;
 mod ways;

@@ -10,8 +10,8 @@
 //! they end right there), and the boundary is the set of nodes `{x", y"}`. Its child by `,` is
 //! `{x",  y",}`, its child by `}` the single node `y"}`.
 //!
-//! Tables are made by the cheapest of several ways: literals by their texts ([`super::literals`]), strings
-//! by length ([`super::lengths`]), with their counts cut down ([`super::counted`]), or by their
+//! Tables are made by the cheapest of several ways: literals by their texts ([`super::literals`]), pieces of
+//! a document by its automaton ([`super::spans`]), strings by length ([`super::lengths`]), with their counts cut down ([`super::counted`]), or by their
 //! closing quotes ([`super::closing`]), wide states by classes of bytes ([`super::wide`]), or by a walk of the
 //! trie ([`super::walk`]). Cost of that walk: the nodes of the boundary's subtree that the state
 //! keeps alive. Where a state loops on every byte below a node, the whole subtree is taken at once.
@@ -26,6 +26,7 @@ use super::counted;
 use super::lengths::Lengths;
 use super::literals;
 use super::set::TokenSet;
+use super::spans;
 use super::walk::Walk;
 use super::ways::Ways;
 use super::wide::{self, WideWalk};
@@ -220,6 +221,9 @@ impl Tables {
         state: StateId,
     ) -> TokenTable {
         if let Some(table) = literals::table(self, caller, states, boundary, state) {
+            return table;
+        }
+        if let Some(table) = spans::table(self, caller, states, boundary, state) {
             return table;
         }
         if boundary == BoundaryId::ROOT {

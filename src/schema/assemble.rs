@@ -300,7 +300,7 @@ impl Compiler<'_> {
         Ok((spec, written))
     }
 
-    /// The strings that `pattern`, `format` and the lengths allow.
+    /// The strings that `pattern`, `format`, `span` and the lengths allow.
     pub fn text(&mut self, keywords: &Keywords) -> Result<Text> {
         let mut text = Text::All;
         if let Some(at) = keywords.get(Keyword::Pattern) {
@@ -314,6 +314,10 @@ impl Compiler<'_> {
                 text = text.and(&Text::Format(format), &mut self.tools())?;
             }
         }
+        if let Some(at) = keywords.get(Keyword::Span) {
+            let span = Text::expr(self.span(at)?);
+            text = text.and(&span, &mut self.tools())?;
+        }
         let min = keywords.get(Keyword::MinLength).map_or(Ok(0), |at| self.count(at))?;
         let max = keywords.get(Keyword::MaxLength).map(|at| self.count(at)).transpose()?;
         if min > 0 || max.is_some() {
@@ -324,6 +328,20 @@ impl Compiler<'_> {
             text = text.and(&lengths, &mut self.tools())?;
         }
         Ok(text)
+    }
+
+    /// The pieces of the document, for the `span` at `at`.
+    fn span(&mut self, at: At) -> Result<ExprId> {
+        if self.json.kind(at) != Type::True {
+            return Err(self.malformed(at, "true or false"));
+        }
+        let Some(document) = &self.options.document else {
+            let message = "the value is to be a piece of a document, and none is given";
+            return Err(Error::new(Kind::BadArgument, message)
+                .at(self.json.place(at))
+                .help("hand the document over: Options::document, or --input of the program"));
+        };
+        Ok(self.grammar.exprs.span(document))
     }
 
     /// The strings in which the pattern at `at` (a string, or the key of a member) finds a match.

@@ -55,9 +55,11 @@ pub(super) enum Keyword {
     Ref,
     DynamicRef,
     RecursiveRef,
+    /// `x-constrain` with `span`: its value is that of `span`. Not a keyword of any draft.
+    Span,
 }
 
-const COUNT: usize = Keyword::RecursiveRef as usize + 1;
+const COUNT: usize = Keyword::Span as usize + 1;
 
 impl Keyword {
     /// The keyword with this spelling in a draft.
@@ -139,6 +141,7 @@ impl Keywords {
             let name = json.text(key);
             if name == "x-constrain" {
                 found.own = Some(value);
+                found.places[Keyword::Span as usize] = span_of(json, value).unwrap_or(0);
             }
             let keyword = Keyword::named(name, draft);
             if let Some(keyword) = keyword.filter(|&keyword| dialect.has(keyword)) {
@@ -146,12 +149,16 @@ impl Keywords {
                 found.mask |= 1 << keyword as u8;
             }
         }
-        let reference = found.places[Keyword::Ref as usize];
+        let (reference, span) =
+            (found.places[Keyword::Ref as usize], found.places[Keyword::Span as usize]);
         if reference != 0 && draft.ref_alone() {
+            // What stands beside it is ignored as the draft says, which does not know `x-constrain`.
             let mask = 1 << Keyword::Ref as u8;
             found = Self { at, draft, places: [0; COUNT], mask, own: found.own };
             found.places[Keyword::Ref as usize] = reference;
+            found.places[Keyword::Span as usize] = span;
         }
+        found.mask |= u64::from(span != 0) << Keyword::Span as u8;
         found
     }
 
@@ -181,6 +188,13 @@ impl Keywords {
             & (1 << Keyword::UnevaluatedProperties as u8 | 1 << Keyword::UnevaluatedItems as u8)
             != 0
     }
+}
+
+/// Where `x-constrain` asks for a piece of the document; a value that is no boolean is one that asks,
+/// and is refused when it is read.
+fn span_of(json: &Json, own: At) -> Option<At> {
+    let span = json.member(own, "span")?;
+    (json.kind(span) != Type::False).then_some(span)
 }
 
 /// Adds what the schema at `at` needs in place.

@@ -22,6 +22,7 @@
 //! forbidden; it becomes one object node whose undeclared keys are "any string but `a` and `b`".
 
 use crate::error::{Error, Kind, Result};
+use crate::expr::Document;
 use crate::grammar::{Grammar, Node, NodeId, PropertyOrder, Terminal, Whitespace};
 use crate::limits::{Cancel, Limits};
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub struct Options {
     pub draft: Option<Draft>,
     /// Other documents that references may lead to: URI to JSON text. Nothing is ever fetched.
     pub documents: BTreeMap<String, String>,
+    /// What the values of strings with `"x-constrain": {"span": true}` are pieces of.
+    pub document: Option<Document>,
     /// Budgets.
     pub limits: Limits,
     /// What stops the compilation from another thread.
@@ -89,6 +92,7 @@ impl Default for Options {
             assert_formats: true,
             draft: None,
             documents: BTreeMap::new(),
+            document: None,
             limits: Limits::default(),
             cancel: None,
         }
