@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use crate::cost::{Costs, EndTables, Judge, Plan};
 use crate::error::{Error, Kind, Result, quote};
+use crate::expr::Document;
 use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
 use crate::machine::{Program, Sequence, States, Thread};
@@ -132,6 +133,11 @@ impl Constraint {
     /// The vocabulary.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.0.vocabulary
+    }
+
+    /// The document that values are pieces of, if the grammar has such values and it is known.
+    pub fn document(&self) -> Option<&Document> {
+        self.0.basis.program.grammar().exprs.document()
     }
 
     /// Whether both are clones of one constraint.

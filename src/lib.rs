@@ -15,6 +15,7 @@ pub mod schema;
 pub mod syntax;
 
 pub mod source;
+pub mod spans;
 pub mod tags;
 
 pub mod machine;

@@ -152,8 +152,9 @@ fn values_that_are_pieces_of_the_document_and_their_masks() {
             pieces(&value, &mut found);
             for piece in found {
                 let free = i == 3 && (piece == "none" || piece.is_empty());
+                let is_piece = !piece.is_empty() && text.contains(&piece);
                 // The fifth schema is the complement.
-                assert!(free || (i == 4) != text.contains(&piece), "{piece:?} of {text:?}");
+                assert!(free || (i == 4) != is_piece, "{piece:?} of {text:?}");
                 let places = Document::new(&text).unwrap().occurrences(&piece);
                 assert!(free || i == 4 || !places.is_empty());
                 for place in places {

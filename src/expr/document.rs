@@ -29,6 +29,8 @@ pub struct Document(Arc<Inner>);
 struct Inner {
     text: Box<str>,
     automaton: Automaton,
+    /// Whether it stands for any text.
+    unknown: bool,
 }
 
 /// Where a piece of a [`Document`] stands.
@@ -61,7 +63,22 @@ impl Document {
             return Err(Error::new(Kind::TooLarge, message)
                 .help("split the document, or raise Limits::document_bytes"));
         }
-        Ok(Self(Arc::new(Inner { text: text.into(), automaton: Automaton::new(text) })))
+        Ok(Self::of(text, false))
+    }
+
+    /// A document that is not known yet: any string with a character is a piece of it. So a schema can
+    /// be checked, and compiled for a look at it, before there is a document.
+    pub fn unknown() -> Self {
+        Self::of("", true)
+    }
+
+    fn of(text: &str, unknown: bool) -> Self {
+        Self(Arc::new(Inner { text: text.into(), automaton: Automaton::new(text), unknown }))
+    }
+
+    /// Whether it stands for any text.
+    pub fn is_unknown(&self) -> bool {
+        self.0.unknown
     }
 
     /// The text.
@@ -80,7 +97,8 @@ impl Document {
 
     /// Whether both are the same text.
     pub(super) fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.text == other.0.text
+        Arc::ptr_eq(&self.0, &other.0)
+            || self.0.unknown == other.0.unknown && self.0.text == other.0.text
     }
 
     /// All places at which `piece` stands, in order; they may overlap. The empty piece stands nowhere.

@@ -58,6 +58,9 @@ impl<'a> Span<'a> {
 impl Exprs {
     /// The pieces of a document that have at least one code point.
     pub fn span(&mut self, document: &Document) -> ExprId {
+        if document.is_unknown() {
+            return self.repeat(ExprId::ANY_CHAR, 1, None);
+        }
         if document.text().is_empty() {
             return ExprId::NEVER;
         }
@@ -67,6 +70,11 @@ impl Exprs {
             self.documents.len() - 1
         });
         self.span_from(super::intern::id(index), Automaton::START)
+    }
+
+    /// The document that expressions are pieces of; the first, should there be several.
+    pub fn document(&self) -> Option<&Document> {
+        self.documents.first()
     }
 
     /// What may follow in a document's automaton.
