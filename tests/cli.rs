@@ -285,6 +285,43 @@ fn check_explains_a_form_that_is_not_generated() {
 }
 
 #[test]
+fn values_are_pieces_of_the_input() {
+    let folder = Folder::new("span");
+    let schema = folder.file(
+        "s.json",
+        r#"{"type": ["string", "null"], "x-constrain": {"span": true}, "maxLength": 9}"#,
+    );
+    let document = folder.file("d.txt", "Ada, 36");
+    let check = |answer: &str, more: &[&str]| {
+        let answer = folder.file("answer.json", answer);
+        run(&[&["check", "--schema", &schema, &answer], more].concat())
+    };
+    for (answer, accepted) in
+        [(r#""da, 3""#, true), (r#""\u0041da""#, true), ("null", true), (r#""Bob""#, false)]
+    {
+        let output = check(answer, &["--input", &document]);
+        assert_eq!(
+            output.status.code(),
+            Some(i32::from(!accepted)),
+            "{answer}: {}",
+            stderr(&output)
+        );
+    }
+    refused(&check("null", &[]), &["/x-constrain/span", "--input"]);
+    // A look at the schema needs no document.
+    assert!(done(&run(&["check", "--schema", &schema])).contains("enforced    /x-constrain"));
+    done(&run(&["inspect", "--schema", &schema]));
+    let tokens = folder.file("tokenizer.json", tokenizer(&["\"", "A", "d", "B", "null"]));
+    let mask = ["mask", "--schema", &schema, "--tokenizer", &tokens, "--after", "\""];
+    let output = run(&[&mask[..], &["--input", &document]].concat());
+    let listed: Vec<&str> =
+        done(&output).lines().filter_map(|line| line.split('\t').nth(1)).collect();
+    // Those of the document, and the backslash of escapes.
+    assert_eq!(listed, [r#"",""#, r#""3""#, r#""6""#, r#""A""#, r#""\\""#, r#""a""#, r#""d""#]);
+    refused(&run(&mask), &["--input"]);
+}
+
+#[test]
 fn mask_lists_the_allowed_tokens() {
     let folder = Folder::new("mask");
     let schema = folder.file("s.json", r#"{"enum": ["true", true, "truth"]}"#);

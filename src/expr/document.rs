@@ -123,9 +123,12 @@ impl Document {
 }
 
 impl fmt::Debug for Document {
+    /// With the whole text: what is equal when it is printed is equal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (bytes, states) = (self.0.text.len(), self.0.automaton.states());
-        f.debug_struct("Document").field("bytes", &bytes).field("states", &states).finish()
+        match self.is_unknown() {
+            true => f.write_str("Document::unknown()"),
+            false => f.debug_tuple("Document").field(&self.text()).finish(),
+        }
     }
 }
 

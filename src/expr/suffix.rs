@@ -78,11 +78,6 @@ impl Automaton {
         self.nodes.get(state as usize).map_or(0, |node| node.longest)
     }
 
-    /// Number of states.
-    pub fn states(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.nodes) + size_of_val(&*self.edges)
@@ -277,7 +272,7 @@ mod tests {
             let texts: BTreeSet<Vec<char>> = found.iter().map(|found| found.0.clone()).collect();
             assert_eq!(texts, pieces(&text), "{text:?}");
             assert_eq!(found.len(), texts.len(), "one path each");
-            assert!(automaton.states() <= 2 * text.len() + 1);
+            assert!(automaton.nodes.len() <= 2 * text.len() + 1);
             for (piece, state) in found {
                 let first = text.windows(piece.len()).position(|window| window == piece);
                 let end = first.map_or(0, |first| first + piece.len());

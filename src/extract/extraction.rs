@@ -85,6 +85,8 @@ pub struct FieldInfo {
 pub struct Span {
     /// Characters (code points), counted from 0.
     pub range: Range<usize>,
+    /// The same in bytes of UTF-8.
+    pub bytes: Range<usize>,
     /// Whether it is the likeliest of several.
     pub best: bool,
 }

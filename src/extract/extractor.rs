@@ -3,10 +3,12 @@
 use crate::constraint::Constraint;
 use crate::decode::{Decoder, Outcome, Request};
 use crate::error::{Error, Kind, Result};
+use crate::expr::Document;
 use crate::extract::prompt::Parts;
 use crate::extract::{Event, Extraction, Options, Tracker, choices, read};
 use crate::model::{Message, Model};
 use crate::schema;
+use crate::spans;
 use crate::vocab::Vocabulary;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,6 +28,8 @@ struct Inner {
     schema: String,
     options: Options,
     constraint: Constraint,
+    /// The schema, if values are to be pieces of the document that is at hand at the time.
+    grounded: Option<Value>,
     parts: Parts,
 }
 
@@ -60,9 +64,9 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// and for an example whose answer the schema does not allow, with the place in the answer;
     /// [`Kind::BudgetTooSmall`] if no document has so few tokens.
     pub fn of(vocabulary: &Vocabulary, schema: &str, options: Options) -> Result<Self> {
-        let grammar = schema::compile(schema, &options.schema)?;
-        let constraint =
-            Constraint::compile(Arc::new(grammar), vocabulary, options.schema.cancel.clone())?;
+        let known = options.schema.document.clone();
+        let document = known.unwrap_or_else(Document::unknown);
+        let constraint = compile(vocabulary, schema, &options, document)?;
         Self::with_constraint(constraint, schema, options)
     }
 
@@ -72,8 +76,14 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// As [`Extractor::of`].
     pub fn with_constraint(constraint: Constraint, schema: &str, options: Options) -> Result<Self> {
         options.settings.check()?;
-        let parts = Parts::new(schema, &options, &constraint.matcher())?;
-        let inner = Inner { schema: schema.to_owned(), options, constraint, parts };
+        let value = options.schema.document.is_none().then(|| serde_json::from_str(schema).ok());
+        let grounded = value.flatten().filter(spans::has_spans);
+        let matcher = |document: &str| match &grounded {
+            None => Ok(constraint.matcher()),
+            Some(_) => Ok(grounded_in(document, schema, &options, &constraint)?.matcher()),
+        };
+        let parts = Parts::new(schema, &options, &matcher)?;
+        let inner = Inner { schema: schema.to_owned(), options, constraint, grounded, parts };
         Ok(Self { inner: Arc::new(inner), value: PhantomData })
     }
 
@@ -99,11 +109,16 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// # Errors
     /// As [`Extractor::messages`] and [`Model::chat`]; [`Kind::TooLarge`] if the prompt does not fit.
     pub fn request(&self, model: &dyn Model, document: &str) -> Result<Request> {
-        self.request_of(model, &self.messages(document)?)
+        self.request_of(model, &self.messages(document)?, document)
     }
 
-    /// What is to be decoded for a conversation.
-    pub(crate) fn request_of(&self, model: &dyn Model, messages: &[Message]) -> Result<Request> {
+    /// What is to be decoded for a conversation about a document.
+    pub(crate) fn request_of(
+        &self,
+        model: &dyn Model,
+        messages: &[Message],
+        document: &str,
+    ) -> Result<Request> {
         let prompt = model.chat(messages)?.tokens;
         let Options { settings, strategy, max_tokens, log_probs, .. } = self.options();
         let room = model.context_len().saturating_sub(prompt.len());
@@ -112,7 +127,7 @@ impl<T: DeserializeOwned> Extractor<T> {
             strategy: strategy.clone(),
             max_tokens: (*max_tokens).min(room.max(1)),
             log_probs: *log_probs,
-            ..Request::new(prompt).constrained(self.constraint().clone())
+            ..Request::new(prompt).constrained(self.constraint_for(document)?)
         })
     }
 
@@ -144,7 +159,8 @@ impl<T: DeserializeOwned> Extractor<T> {
     ) -> Result<Extraction<T>> {
         let mut found = self.read(request, &outcome)?;
         if self.options().distributions {
-            choices::weigh(decoder, self.constraint(), (request, &outcome), &mut found.fields)?;
+            let constraint = request.constraint.as_ref().unwrap_or(self.constraint());
+            choices::weigh(decoder, constraint, (request, &outcome), &mut found.fields)?;
         }
         Ok(found)
     }
@@ -177,9 +193,28 @@ impl<T: DeserializeOwned> Extractor<T> {
 }
 
 impl<T> Extractor<T> {
-    /// The constraint that holds every answer to the schema.
+    /// The constraint that holds every answer to the schema. Values that are to be pieces of a document
+    /// may be any text here: which document it is [`Extractor::constraint_for`] knows.
     pub fn constraint(&self) -> &Constraint {
         &self.inner.constraint
+    }
+
+    /// The constraint that holds the answer about a document to the schema. It is compiled anew where the
+    /// schema speaks of pieces of the document.
+    ///
+    /// # Errors
+    /// As [`Extractor::of`]; [`Kind::TooLarge`] if the document is longer than the limits allow.
+    pub fn constraint_for(&self, document: &str) -> Result<Constraint> {
+        let Inner { schema, options, constraint, grounded, .. } = &*self.inner;
+        match grounded {
+            None => Ok(constraint.clone()),
+            Some(_) => grounded_in(document, schema, options, constraint),
+        }
+    }
+
+    /// The schema, if it speaks of pieces of the document that is at hand at the time.
+    pub(crate) fn grounded(&self) -> Option<&Value> {
+        self.inner.grounded.as_ref()
     }
 
     /// The text of the schema.
@@ -191,6 +226,29 @@ impl<T> Extractor<T> {
     pub fn options(&self) -> &Options {
         &self.inner.options
     }
+}
+
+/// The constraint of a schema about a document.
+fn compile(
+    vocabulary: &Vocabulary,
+    schema: &str,
+    options: &Options,
+    document: Document,
+) -> Result<Constraint> {
+    let options = schema::Options { document: Some(document), ..options.schema.clone() };
+    let grammar = schema::compile(schema, &options)?;
+    Constraint::compile(Arc::new(grammar), vocabulary, options.cancel)
+}
+
+/// The same as `constraint` about a document.
+fn grounded_in(
+    text: &str,
+    schema: &str,
+    options: &Options,
+    constraint: &Constraint,
+) -> Result<Constraint> {
+    let document = Document::within(text, &options.schema.limits)?;
+    compile(constraint.vocabulary(), schema, options, document)
 }
 
 /// The error for an outcome that was cut.

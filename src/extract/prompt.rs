@@ -49,8 +49,12 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Checks the examples: `at_start` is a matcher of the constraint.
-    pub fn new(schema: &str, options: &Options, at_start: &Matcher) -> Result<Self> {
+    /// Checks the examples: `at_start` makes a matcher of the constraint about a document.
+    pub fn new(
+        schema: &str,
+        options: &Options,
+        at_start: &dyn Fn(&str) -> Result<Matcher>,
+    ) -> Result<Self> {
         let form = match options.form {
             Form::Off => String::new(),
             Form::Schema => format!("Answer with JSON that satisfies this schema:\n{schema}"),
@@ -63,7 +67,7 @@ impl Parts {
             }
         };
         for (index, example) in options.examples.iter().enumerate() {
-            check(index, example, at_start)?;
+            check(index, example, at_start(&example.text)?)?;
         }
         Ok(Self {
             system: options.system.clone(),
@@ -109,8 +113,7 @@ impl Parts {
 
 /// Whether the constraint allows an example's answer: a model that is shown something else is led
 /// away from what it may say.
-fn check(index: usize, example: &Example, at_start: &Matcher) -> Result<()> {
-    let mut matcher = at_start.fork();
+fn check(index: usize, example: &Example, mut matcher: Matcher) -> Result<()> {
     let wrong = |what: String| {
         Error::new(Kind::BadArgument, format!("the answer of example {}: {what}", index + 1))
     };

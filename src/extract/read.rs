@@ -1,14 +1,18 @@
 //! Reading an outcome: from the bytes and log-probabilities of an output to an [`Extraction`].
 
+use crate::constraint::Constraint;
 use crate::decode::{FinishReason, Outcome, Request};
 use crate::error::{Error, Kind, Result};
+use crate::expr::Place;
 use crate::extract::extractor::cut;
 use crate::extract::sure::Steps;
 use crate::extract::{
-    Answerer, Extraction, Extractor, FieldInfo, Tracker, ValueKind, is_reasoning,
+    Answerer, Extraction, Extractor, FieldInfo, Span, Tracker, ValueKind, is_reasoning,
 };
+use crate::spans;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The data in an outcome.
 pub(crate) fn extraction<T: DeserializeOwned>(
@@ -23,7 +27,8 @@ pub(crate) fn extraction<T: DeserializeOwned>(
     let text = String::from_utf8(outcome.bytes.clone())
         .map_err(|_| Error::new(Kind::Syntax, "the output is not UTF-8"))?;
     let steps = Steps::new(extractor.constraint().vocabulary(), outcome);
-    let fields = fields(&tracker, &steps);
+    let mut fields = fields(&tracker, &steps);
+    place(&mut fields, request, extractor);
     let warnings = steps.warnings(&tracker);
     let (reasoning, document) = without_reasoning(&text, &tracker, extractor).unzip();
     let value = value_of(document.as_deref().unwrap_or(&text))?;
@@ -112,6 +117,26 @@ fn fields(tracker: &Tracker, steps: &Steps<'_>) -> Vec<FieldInfo> {
             range,
         })
         .collect()
+}
+
+/// Finds the values that are pieces of the document in it, if the request is about one.
+pub(crate) fn place<T>(fields: &mut [FieldInfo], request: &Request, extractor: &Extractor<T>) {
+    let constraint = request.constraint.as_ref();
+    let Some(document) = constraint.and_then(Constraint::document) else { return };
+    let read = || serde_json::from_str(extractor.schema()).unwrap_or_default();
+    let schema = extractor.grounded().map_or_else(|| Cow::Owned(read()), Cow::Borrowed);
+    let is_piece =
+        |field: &&mut FieldInfo| field.value.is_string() && spans::is_span(&schema, &field.pointer);
+    let mut pieces: Vec<&mut FieldInfo> = fields.iter_mut().filter(is_piece).collect();
+    let values: Vec<&str> = pieces.iter().filter_map(|field| field.value.as_str()).collect();
+    let located = spans::locate(document, &values);
+    for (field, located) in pieces.iter_mut().zip(located) {
+        let span = |(place, best): (&Place, bool)| {
+            let Place { chars, bytes } = place.clone();
+            Span { range: chars, bytes, best }
+        };
+        field.spans = located.marked().map(span).collect();
+    }
 }
 
 /// The reasoning, if one was added, and the document without it: it is the first member of the root.

@@ -17,7 +17,7 @@
 
 use crate::decode::{Decoder, Outcome, Request, Strategy};
 use crate::error::Result;
-use crate::extract::read::{value_of, without_reasoning};
+use crate::extract::read::{place, value_of, without_reasoning};
 use crate::extract::scalar::{Scalar, Step};
 use crate::extract::sure::Steps;
 use crate::extract::{Extraction, Extractor, FieldInfo, Sureness, Tracker};
@@ -107,10 +107,12 @@ impl<T: DeserializeOwned> Extractor<T> {
         let Some(value_end) = scalar_end(&outcome.bytes) else { return Ok(()) };
         let Ok(given) = std::str::from_utf8(&outcome.bytes[..value_end]) else { return Ok(()) };
         let text = format!("{begun}{given}{after}");
-        if !self.allows(&text) {
+        if !self.allows(&request, &text) {
             return Ok(());
         }
-        self.take(found, (at, by), (text, begun.len()), &outcome)
+        self.take(found, (at, by), (text, begun.len()), &outcome)?;
+        place(&mut found.fields, &request, self);
+        Ok(())
     }
 
     /// What is to be decoded to ask for one field: the usual conversation, and at its end what is known.
@@ -126,14 +128,14 @@ impl<T: DeserializeOwned> Extractor<T> {
             let name = pointer.trim_start_matches('/');
             content.push_str(&format!("\n\nKnown:\n{known}\n\nLook again for {name}."));
         }
-        let request = self.request_of(decoder.model(), &messages)?;
+        let request = self.request_of(decoder.model(), &messages, document)?;
         // A search over whole outputs is no way to find one value.
         Ok(Request { strategy: Strategy::Sample, ..request })
     }
 
     /// Whether a text is a whole document under the constraint.
-    fn allows(&self, text: &str) -> bool {
-        let mut matcher = self.constraint().matcher();
+    fn allows(&self, request: &Request, text: &str) -> bool {
+        let mut matcher = request.constraint.as_ref().unwrap_or(self.constraint()).matcher();
         matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop()
     }
 
@@ -165,7 +167,6 @@ impl<T: DeserializeOwned> Extractor<T> {
         field.kind = node.kind;
         // It has no tokens in the first output.
         field.tokens = 0..0;
-        field.spans.clear();
         let root = tracker.value().cloned().unwrap_or_default();
         for (field, node) in found.fields.iter_mut().zip(tracker.nodes()) {
             field.range = node.range().unwrap_or_default();

@@ -125,3 +125,35 @@ fn extractors_are_shared() {
     fn shared<T: Clone + Send + Sync>() {}
     shared::<Extractor<std::rc::Rc<()>>>();
 }
+
+const CITED: &str = r#"{"type": "object", "properties": {
+    "who": {"type": "string", "x-constrain": {"span": true}, "maxLength": 30},
+    "age": {"type": ["string", "null"], "x-constrain": {"span": true}, "pattern": "^[0-9]+$"}},
+    "required": ["who", "age"], "additionalProperties": false}"#;
+
+#[test]
+fn values_are_pieces_of_the_document_at_hand() -> Result<()> {
+    let text = "Lee, 31, met Zo\u{eb}, 31.";
+    let mut model = ScriptedModel::following(r#"{"who": "Zo\u00eb", "age": "31"}"#);
+    let example = Example::new("Kim, 40", r#"{"who": "Kim", "age": null}"#);
+    let options = Options { examples: vec![example], ..Options::default() };
+    let extractor = Extractor::new(model.vocabulary(), CITED, options)?;
+    let found = extractor.extract(&mut Decoder::new(&mut model), text)?;
+    let spans = |pointer| found.field(pointer).map(|field| field.spans.as_slice()).unwrap_or(&[]);
+    assert_eq!(spans("/who"), [Span { range: 13..16, bytes: 13..17, best: true }]);
+    let ages = [
+        Span { range: 5..7, bytes: 5..7, best: false },
+        Span { range: 18..20, bytes: 19..21, best: true },
+    ];
+    assert_eq!((spans("/age"), spans("")), (&ages[..], &[][..]));
+    // The same model about another document says what is in that.
+    let found = extractor.extract(&mut Decoder::new(&mut model), "nobody")?;
+    assert!("nobody".contains(found.value["who"].as_str().unwrap_or("?")));
+    assert_eq!(found.value["age"], Value::Null);
+    // Examples are about their own documents.
+    let example = Example::new("Kim, 40", r#"{"who": "Lee", "age": null}"#);
+    let options = Options { examples: vec![example], ..Options::default() };
+    let error = Extractor::new(model.vocabulary(), CITED, options).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), &Kind::BadArgument);
+    Ok(())
+}

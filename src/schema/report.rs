@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::draft::{Draft, Holds, holds};
-use super::json::{At, Json};
+use super::json::{At, Json, Type};
 use super::keywords::Keyword;
 use super::normal::Compiler;
 use crate::error::{Error, Place, Result};
@@ -65,7 +65,7 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
         let status = match &error {
             Some(error) if blamed == Some(pointer.as_str()) => Status::Refused(error.clone()),
             _ if keyword == "format" && !asserted(json, value, options) => Status::Annotation,
-            _ if known => Status::Enforced,
+            _ if known || asks_for_a_piece(json, &keyword, value) => Status::Enforced,
             _ => Status::Annotation,
         };
         entries.push(Entry { pointer, keyword, status });
@@ -93,6 +93,12 @@ fn asserted(json: &Json, value: At, options: &Options) -> bool {
     options.assert_formats && known.is_some()
 }
 
+/// Whether it is this library's own keyword, and constrains.
+fn asks_for_a_piece(json: &Json, keyword: &str, value: At) -> bool {
+    let span = json.member(value, "span").filter(|_| keyword == "x-constrain");
+    span.is_some_and(|span| json.kind(span) == Type::True)
+}
+
 /// The schemas in the value of a keyword.
 fn schemas_in(json: &Json, holds: Holds, value: At) -> Vec<At> {
     match holds {
@@ -116,10 +122,13 @@ mod tests {
             "title": "t",
             "properties": {"title": {"type": "string", "pattern": "(a)\\1", "format": "date"}},
             "x-own": 1,
+            "x-constrain": {"span": true},
+            "items": {"x-constrain": {"span": false}},
             "unevaluatedItems": false,
             "format": "unheard-of"
         }"#;
-        let report = report(text, &Options::default()).unwrap();
+        let document = Some(crate::expr::Document::unknown());
+        let report = report(text, &Options { document, ..Options::default() }).unwrap();
         assert_eq!(report.draft, Draft::Draft7);
         let status = |pointer: &str| {
             let entry = report.entries.iter().find(|entry| entry.pointer == pointer);
@@ -130,6 +139,8 @@ mod tests {
         assert_eq!(status("/properties/title/format"), Some(Status::Enforced));
         assert!(matches!(status("/properties/title/pattern"), Some(Status::Refused(_))));
         assert_eq!(status("/x-own"), Some(Status::Annotation));
+        assert_eq!(status("/x-constrain"), Some(Status::Enforced));
+        assert_eq!(status("/items/x-constrain"), Some(Status::Annotation));
         assert_eq!(status("/unevaluatedItems"), Some(Status::Annotation));
         assert_eq!(status("/format"), Some(Status::Annotation));
         assert_eq!(status("/properties/title"), None);

@@ -150,6 +150,9 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "prompt", help_heading = "Input")]
     pub prompt_file: Option<PathBuf>,
     /// A document to append to the prompt; `-` reads standard input
+    ///
+    /// Strings of the schema with `"x-constrain": {"span": true}` are pieces of it (of the prompt if
+    /// there is no document).
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pub input: Option<PathBuf>,
     /// The system message
@@ -305,6 +308,9 @@ pub struct CheckArgs {
     /// The text to match; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// The document of which values with `"x-constrain": {"span": true}` are pieces
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub input: Option<PathBuf>,
     /// How the schema is read.
     #[command(flatten)]
     pub schema: SchemaArgs,
@@ -326,6 +332,9 @@ pub struct MaskArgs {
     /// The vocabulary: a Hugging Face tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
+    /// The document of which values with `"x-constrain": {"span": true}` are pieces
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub input: Option<PathBuf>,
     /// The output so far
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(help_heading = "Input", allow_hyphen_values = true)]

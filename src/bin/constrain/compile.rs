@@ -8,7 +8,7 @@ use constrain::grammar::{PropertyOrder, Whitespace};
 use constrain::schema::Options;
 use constrain::syntax::Syntax;
 use constrain::vocab::Token;
-use constrain::{Constraint, Grammar, Vocabulary};
+use constrain::{Constraint, Document, Grammar, Vocabulary};
 
 /// Spaces per level of `--whitespace pretty`.
 const INDENT: u8 = 2;
@@ -34,6 +34,29 @@ impl Form {
             }
         };
         Ok(Self { source, syntax, options: options(args) })
+    }
+
+    /// The same with the document of which values may be pieces.
+    ///
+    /// # Errors
+    /// The document is too long.
+    pub fn with_document(mut self, text: Option<&str>) -> Result<Self, Failure> {
+        if let Some(text) = text.filter(|_| self.may_have_spans()) {
+            self.options.document = Some(Document::new(text)?);
+        }
+        Ok(self)
+    }
+
+    /// The same for a look at it without a document: any text could be a piece of one.
+    pub fn without_document(mut self) -> Self {
+        self.options.document.get_or_insert_with(Document::unknown);
+        self
+    }
+
+    /// Whether it speaks of pieces of a document, as far as a glance tells: to prepare one that nothing
+    /// is a piece of costs time and changes nothing.
+    fn may_have_spans(&self) -> bool {
+        self.source.text.contains("\"x-constrain\"") || self.source.text.contains("\\u")
     }
 
     /// Whether it is a schema.

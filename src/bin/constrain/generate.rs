@@ -44,9 +44,11 @@ struct Job<'a> {
 /// Runs the program's main job.
 pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
     let form = Form::read(&args.schema)?;
+    let inputs = prompt::inputs(args)?;
+    let form = form.with_document(inputs.document())?;
     let grammar = form.compile()?;
     let verifier = Verifier::of(&form)?;
-    let messages = prompt::messages(args, &form)?;
+    let messages = prompt::messages(args, &inputs, &form)?;
     let (settings, max_tokens) = settings(&args.sampling)?;
     let plan = args.strategy.plan()?;
     if plan.fields && args.stream {

@@ -30,7 +30,7 @@ const EXPRESSION_CHARS: usize = 60;
 
 /// Runs the sub-command.
 pub fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
-    let form = Form::read(&args.schema)?;
+    let form = Form::read(&args.schema)?.without_document();
     let grammar = form.compile()?;
     match args.format {
         InspectFormat::Text => {}

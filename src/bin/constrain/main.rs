@@ -22,6 +22,7 @@ mod pull;
 mod reasoning;
 mod receipt;
 mod report;
+mod spans;
 mod strategy;
 mod verify;
 

@@ -15,11 +15,28 @@ use std::path::Path;
 /// What is asked when there is a document and no prompt.
 const ABOUT_DOCUMENT: &str = "Extract the data from this document.";
 
+/// What the user asks, and about which document.
+pub struct Inputs {
+    prompt: Option<String>,
+    document: Option<String>,
+}
+
+impl Inputs {
+    /// What values may be pieces of: the document, else the prompt.
+    pub fn document(&self) -> Option<&str> {
+        self.document.as_deref().or(self.prompt.as_deref())
+    }
+}
+
 /// The conversation of one request.
-pub fn messages(args: &GenerateArgs, form: &Form) -> Result<Vec<Message>, Failure> {
+pub fn messages(
+    args: &GenerateArgs,
+    inputs: &Inputs,
+    form: &Form,
+) -> Result<Vec<Message>, Failure> {
     let mut parts: Vec<String> = wanted(args, form)?.into_iter().collect();
-    let (prompt, document) = inputs(args)?;
-    match (&prompt, &document) {
+    let Inputs { prompt, document } = inputs;
+    match (prompt, document) {
         (None, None) => {
             return Err(Failure::new("there is no prompt").help(
                 "give it as an argument, as --prompt-file FILE, or as `-` on standard input",
@@ -40,7 +57,7 @@ pub fn messages(args: &GenerateArgs, form: &Form) -> Result<Vec<Message>, Failur
 }
 
 /// The texts of the prompt and of the document.
-fn inputs(args: &GenerateArgs) -> Result<(Option<String>, Option<String>), Failure> {
+pub fn inputs(args: &GenerateArgs) -> Result<Inputs, Failure> {
     let stdin = Path::new("-");
     let is_prompt_stdin =
         args.prompt.as_deref() == Some("-") || args.prompt_file.as_deref() == Some(stdin);
@@ -55,7 +72,7 @@ fn inputs(args: &GenerateArgs) -> Result<(Option<String>, Option<String>), Failu
         (None, None) => None,
     };
     let document = args.input.as_ref().map(|path| input::read(path)).transpose()?;
-    Ok((prompt, document.map(|document| document.text)))
+    Ok(Inputs { prompt, document: document.map(|document| document.text) })
 }
 
 /// What the model is told about the form. Of a grammar that is the text itself, on demand: an

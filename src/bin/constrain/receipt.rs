@@ -2,6 +2,7 @@
 
 use crate::compile::Form;
 use crate::report::Failure;
+use crate::spans;
 use constrain::Vocabulary;
 use constrain::decode::Outcome;
 use constrain::grammar::{PropertyOrder, Whitespace};
@@ -38,6 +39,8 @@ struct Wire<'a> {
     statistics: Value,
     #[serde(skip_serializing_if = "Value::is_null")]
     log_probs: Value,
+    #[serde(skip_serializing_if = "Value::is_null")]
+    spans: Value,
     receipt: Value,
 }
 
@@ -56,6 +59,7 @@ impl Receipt<'_> {
             settings: self.settings_json(),
             statistics: self.statistics_json(),
             log_probs: crate::logprobs::json(self.outcome, self.vocabulary),
+            spans: spans::json(self.form, text),
             receipt: self.receipt_json()?,
         };
         serde_json::to_string_pretty(&wire).map_err(bug)

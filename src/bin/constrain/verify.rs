@@ -7,11 +7,30 @@
 use crate::compile::Form;
 use crate::report::{Failure, Source};
 use constrain::error::quote;
-use jsonschema::Validator;
+use jsonschema::json::SerdeJson;
+use jsonschema::{Keyword, ValidationError, Validator};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// A schema as the independent validator understands it.
 pub struct Verifier(Validator);
+
+/// The keyword `x-constrain`: a string is a piece of this document.
+struct PieceOf(Option<Arc<str>>);
+
+impl<'i> Keyword<'i> for PieceOf {
+    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
+        match Keyword::<SerdeJson>::is_valid(self, instance) {
+            true => Ok(()),
+            false => Err(ValidationError::custom("the text is not a piece of the document")),
+        }
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        let (Some(document), Value::String(text)) = (&self.0, instance) else { return true };
+        !text.is_empty() && document.contains(text.as_str())
+    }
+}
 
 /// What the independent validator says about a document that it rejects.
 pub struct Complaint {
@@ -24,14 +43,22 @@ pub struct Complaint {
 }
 
 impl Verifier {
-    /// Compiles `schema`.
+    /// Compiles `schema`, for which values may be pieces of `document`.
     ///
     /// # Errors
     /// A schema that the validator cannot read: nothing could be verified under it.
-    pub fn new(schema: &Source) -> Result<Self, Failure> {
+    pub fn new(schema: &Source, document: Option<&str>) -> Result<Self, Failure> {
         let value: Value = serde_json::from_str(&schema.text)
             .map_err(|error| Failure::new(format!("{}: {error}", quote(&schema.name))))?;
-        let validator = jsonschema::options().should_validate_formats(true).build(&value);
+        let mut options = jsonschema::options().should_validate_formats(true);
+        if let Some(document) = document {
+            let document: Arc<str> = document.into();
+            options = options.with_keyword("x-constrain", move |_, own, _| {
+                let document = (own["span"] == Value::Bool(true)).then(|| Arc::clone(&document));
+                Ok(Box::new(PieceOf(document)))
+            });
+        }
+        let validator = options.build(&value);
         validator.map(Self).map_err(|error| {
             let place = error.instance_path().to_string();
             Failure::new(format!(
@@ -48,7 +75,9 @@ impl Verifier {
     /// # Errors
     /// As [`Verifier::new`].
     pub fn of(form: &Form) -> Result<Option<Self>, Failure> {
-        form.is_schema().then(|| Self::new(&form.source)).transpose()
+        let document = form.options.document.as_ref().filter(|document| !document.is_unknown());
+        let document = document.map(|document| document.text());
+        form.is_schema().then(|| Self::new(&form.source, document)).transpose()
     }
 
     /// The first thing that is wrong with a document, if any.
@@ -93,7 +122,7 @@ mod tests {
     use super::*;
 
     fn verifier(schema: &str) -> Result<Verifier, Failure> {
-        Verifier::new(&Source { name: "s.json".into(), text: schema.into() })
+        Verifier::new(&Source { name: "s.json".into(), text: schema.into() }, None)
     }
 
     #[test]
@@ -103,6 +132,18 @@ mod tests {
         assert!(verifier.verify(r#"{"d": "2024-02-29"}"#).is_ok());
         for text in ["", "{", r#"{"d": 1}"#, r#"{"d": "2023-02-29"}"#, "{} {}"] {
             assert!(verifier.verify(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_piece_of_the_document_does_not_pass() {
+        let text = r#"{"type": ["string", "null"], "x-constrain": {"span": true}}"#;
+        let source = Source { name: "s.json".into(), text: text.into() };
+        let verifier = Verifier::new(&source, Some("a b")).expect("compiles");
+        for (document, valid) in
+            [("null", true), (r#""a b""#, true), (r#""c""#, false), (r#""""#, false)]
+        {
+            assert_eq!(verifier.verify(document).is_ok(), valid, "{document}");
         }
     }
 
