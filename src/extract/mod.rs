@@ -36,6 +36,8 @@
 mod choices;
 mod extraction;
 mod extractor;
+mod long;
+mod merge;
 mod outline;
 mod prompt;
 mod read;
@@ -52,6 +54,8 @@ pub use extraction::{
     Alternative, Choice, Extraction, FieldInfo, Span, Sureness, Warning, WarningKind,
 };
 pub use extractor::Extractor;
+pub use long::{Chunk, chunks};
+pub use merge::{Merged, Origin, merge};
 pub use outline::{is_reasoning, outline};
 pub use prompt::Form;
 pub use route::{Answerer, Earlier};

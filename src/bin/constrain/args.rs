@@ -3,6 +3,7 @@
 //! The first line of a flag's comment is its `-h` text; the whole comment is its `--help` text.
 //! Parsing never touches the system: files are opened by the sub-commands.
 
+use crate::extract::ExtractArgs;
 use crate::lab::LabArgs;
 use crate::strategy::StrategyArgs;
 use clap::builder::RangedU64ValueParser;
@@ -61,6 +62,8 @@ pub enum Command {
     Mask(MaskArgs),
     /// Show what a schema compiles to
     Inspect(InspectArgs),
+    /// Extract the data of many documents, a row each; an interrupted batch goes on where it was
+    Extract(Box<ExtractArgs>),
     /// Show what each sampling stage takes away, and where two runs part
     Lab(Box<LabArgs>),
     /// Fetch the default model, or one from the Hugging Face Hub, and print its path
@@ -204,7 +207,8 @@ pub struct ModelArgs {
     /// A GGUF model file
     ///
     /// Without --model and --hf, the variable CONSTRAIN_MODEL names the file; without that, it is
-    /// SmolLM2-135M-Instruct, fetched once into the cache folder.
+    /// SmolLM2-135M-Instruct, fetched once into the cache folder. `scripted:SEED` is a model without
+    /// weights that says random things, always the same: for trying out the rest of the program.
     #[arg(short, long, value_name = "FILE.gguf", conflicts_with = "hf", help_heading = "Model")]
     pub model: Option<PathBuf>,
     /// A model of the Hugging Face Hub, fetched once

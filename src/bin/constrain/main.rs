@@ -5,11 +5,14 @@
 //! the library is used here.
 
 mod args;
+mod ask;
 mod check;
 mod compile;
 mod expected;
+mod extract;
 mod fields;
 mod generate;
+mod html;
 mod input;
 mod inspect;
 mod lab;
@@ -55,6 +58,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Some(Command::Check(args)) => check::run(args),
         Some(Command::Mask(args)) => mask::run(args),
         Some(Command::Inspect(args)) => inspect::run(args),
+        Some(Command::Extract(args)) => extract::run(args, &cli.verbosity),
         Some(Command::Lab(args)) => lab::run(args, &cli.verbosity),
         Some(Command::Pull(args)) => pull::run(args, cli.verbosity.quiet),
     }

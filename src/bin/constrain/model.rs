@@ -3,14 +3,18 @@
 use crate::args::{FlashAttention, ModelArgs, Verbosity};
 use crate::report::Failure;
 use constrain::model::Model;
+use constrain::model::scripted::ScriptedModel;
 use std::path::{Path, PathBuf};
 
 /// The variable that names a model file when no flag does.
 const VARIABLE: &str = "CONSTRAIN_MODEL";
 
+/// What a model without weights is named, in place of a file: with a seed behind it.
+const SCRIPTED: &str = "scripted:";
+
 /// What is asked of a model beside the flags.
 #[derive(Debug, Clone, Copy, Default)]
-#[cfg_attr(not(feature = "llama"), expect(dead_code, reason = "only llama.cpp reads them"))]
+#[cfg_attr(not(feature = "llama"), expect(dead_code, reason = "llama.cpp reads all of them"))]
 pub struct Change {
     /// Sequences that it holds at a time; 1 if 0.
     pub sequences: usize,
@@ -18,6 +22,35 @@ pub struct Change {
     pub threads: Option<usize>,
     /// Instead of `--flash-attn`.
     pub flash_attn: Option<FlashAttention>,
+}
+
+/// What a model is made from.
+pub enum Loaded {
+    /// A model without weights, which says random things: for trying things out.
+    Scripted {
+        /// What it likes.
+        seed: u64,
+        /// Tokens of a sequence, if the flags say so.
+        context_len: Option<usize>,
+    },
+    /// A file for llama.cpp.
+    #[cfg(feature = "llama")]
+    Llama(with::Llama),
+}
+
+impl Loaded {
+    /// A model with sequences of its own.
+    pub fn model(&self, change: Change) -> Result<Box<dyn Model + '_>, Failure> {
+        match self {
+            Self::Scripted { seed, context_len } => {
+                let model = ScriptedModel::noise(*seed).with_sequences(change.sequences.max(1));
+                let len = context_len.unwrap_or(model.context_len());
+                Ok(Box::new(model.with_context_len(len)))
+            }
+            #[cfg(feature = "llama")]
+            Self::Llama(llama) => llama.model(change),
+        }
+    }
 }
 
 /// The weights that the flags ask for.
@@ -29,10 +62,7 @@ pub fn load(args: &ModelArgs, verbosity: &Verbosity) -> Result<Loaded, Failure> 
             std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
         }
     };
-    if let Some(path) = &named {
-        check_file(path)?;
-    }
-    Loaded::new(args, verbosity, named)
+    named_or_default(args, verbosity, named)
 }
 
 /// The weights of a second model.
@@ -41,8 +71,38 @@ pub fn load_second(
     args: &ModelArgs,
     verbosity: &Verbosity,
 ) -> Result<Loaded, Failure> {
-    check_file(path)?;
-    Loaded::new(args, verbosity, Some(path.to_path_buf()))
+    named_or_default(args, verbosity, Some(path.to_path_buf()))
+}
+
+fn named_or_default(
+    args: &ModelArgs,
+    verbosity: &Verbosity,
+    named: Option<PathBuf>,
+) -> Result<Loaded, Failure> {
+    if let Some(path) = &named {
+        if let Some(seed) = path.to_str().and_then(|name| name.strip_prefix(SCRIPTED)) {
+            let seed = seed.parse().map_err(|_| {
+                Failure::new(format!("the model {SCRIPTED} has no seed"))
+                    .help(format!("write a number behind it, such as {SCRIPTED}7"))
+            })?;
+            return Ok(Loaded::Scripted { seed, context_len: args.ctx_size });
+        }
+        check_file(path)?;
+    }
+    file(args, verbosity, named)
+}
+
+#[cfg(feature = "llama")]
+fn file(args: &ModelArgs, said: &Verbosity, named: Option<PathBuf>) -> Result<Loaded, Failure> {
+    with::Llama::new(args, said, named).map(Loaded::Llama)
+}
+
+#[cfg(not(feature = "llama"))]
+fn file(_: &ModelArgs, _: &Verbosity, _: Option<PathBuf>) -> Result<Loaded, Failure> {
+    Err(Failure::new("this build of constrain cannot run models: it is without llama.cpp").help(
+        "build with the feature llama, which is on by default and needs cmake, a C++ compiler and \
+         libclang (Debian: cmake g++ libclang-dev); or name --tokenizer and use `constrain mask`",
+    ))
 }
 
 fn check_file(path: &Path) -> Result<(), Failure> {
@@ -57,52 +117,18 @@ fn check_file(path: &Path) -> Result<(), Failure> {
     )))
 }
 
-#[cfg(not(feature = "llama"))]
-pub use without::Loaded;
-
-#[cfg(not(feature = "llama"))]
-mod without {
-    use super::*;
-
-    /// There are no weights in a build without llama.cpp.
-    pub enum Loaded {}
-
-    impl Loaded {
-        pub(super) fn new(
-            _: &ModelArgs,
-            _: &Verbosity,
-            _: Option<PathBuf>,
-        ) -> Result<Self, Failure> {
-            Err(Failure::new("this build of constrain cannot run models: it is without llama.cpp")
-                .help(
-                    "build with the feature llama, which is on by default and needs cmake, a C++ \
-                     compiler and libclang (Debian: cmake g++ libclang-dev); or name --tokenizer \
-                     and use `constrain mask`",
-                ))
-        }
-
-        /// A context on the weights.
-        pub fn model(&self, _: Change) -> Result<Box<dyn Model + '_>, Failure> {
-            match *self {}
-        }
-    }
-}
-
-#[cfg(feature = "llama")]
-pub use with::Loaded;
-
 #[cfg(feature = "llama")]
 mod with {
     use super::*;
     use constrain::model::llama::{self, LlamaModel, LlamaOptions, LlamaWeights};
 
     /// Loaded weights, and how they are run.
-    pub struct Loaded {
+    pub struct Llama {
         weights: LlamaWeights,
         options: LlamaOptions,
     }
 
-    impl Loaded {
+    impl Llama {
         pub(super) fn new(
             args: &ModelArgs,
             verbosity: &Verbosity,

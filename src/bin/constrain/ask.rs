@@ -1,0 +1,158 @@
+//! What `extract` and `eval` share: who is asked, for what, and how.
+
+use crate::args::{FilterArgs, ModelArgs, SchemaArgs, SchemaInPrompt, positive};
+use crate::compile::Form;
+use crate::input;
+use crate::report::Failure;
+use crate::verify::{Complaint, Verifier};
+use clap::Args;
+use constrain::Vocabulary;
+use constrain::error::quote;
+use constrain::extract::{self, Example, Extractor};
+use constrain::sample::{Preset, Settings};
+use constrain::schema;
+use constrain::spans;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// The flags of asking for the data of documents.
+#[derive(Debug, Args)]
+pub struct AskArgs {
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// Which model runs, and how.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// How tokens are drawn; the preset is extraction.
+    #[command(flatten)]
+    pub filters: FilterArgs,
+    /// The most tokens of a value; it is complete within them [default: that of the preset]
+    #[arg(long, value_name = "N", help_heading = "Sampling", value_parser = positive())]
+    pub max_tokens: Option<usize>,
+    /// Seed of the random draws
+    #[arg(long, value_name = "N", default_value = "0", help_heading = "Sampling")]
+    pub seed: u64,
+    /// What the model is asked [default: Extract the data from this document.]
+    #[arg(long, value_name = "TEXT", help_heading = "Input")]
+    pub instruction: Option<String>,
+    /// The system message
+    #[arg(long, value_name = "TEXT", help_heading = "Input")]
+    pub system: Option<String>,
+    /// How the model is told what is wanted
+    #[arg(long, value_name = "FORM", default_value = "compact", help_heading = "Input")]
+    pub schema_in_prompt: SchemaInPrompt,
+    /// Documents with their right values, shown to the model: lines of {"text": ..., "value": ...}
+    #[arg(long, value_name = "FILE.jsonl", help_heading = "Input")]
+    pub examples: Option<PathBuf>,
+    /// Documents at a time: sequences of the model
+    #[arg(long, value_name = "N", default_value = "8", help_heading = "Work")]
+    #[arg(value_parser = positive())]
+    pub parallel: usize,
+    /// Cut documents into parts of at most N tokens [default: what the context has room for]
+    #[arg(long, value_name = "N", help_heading = "Work", value_parser = positive())]
+    pub chunk_tokens: Option<usize>,
+    /// Tokens that two parts of a document share at most
+    #[arg(long, value_name = "N", default_value = "200", help_heading = "Work")]
+    pub overlap_tokens: usize,
+}
+
+/// What is asked for, checked as far as it can be without a model.
+pub struct Ask {
+    pub form: Form,
+    verifier: Verifier,
+    /// Whether values are pieces of their documents.
+    is_grounded: bool,
+    pub options: extract::Options,
+    pub chunk_tokens: Option<usize>,
+    pub overlap_tokens: usize,
+}
+
+impl Ask {
+    /// Reads what the flags name. With `figures` it is asked how sure the model is of each field.
+    pub fn read(args: &AskArgs, figures: bool) -> Result<Self, Failure> {
+        let form = Form::read(&args.schema)?;
+        if !form.is_schema() {
+            return Err(Failure::new("data is extracted under a schema, not under a grammar")
+                .help("name the schema with --schema FILE"));
+        }
+        let form = form.without_document();
+        form.compile()?;
+        let preset = args.filters.preset.unwrap_or(Preset::Extraction);
+        let settings = Settings { seed: args.seed, ..args.filters.over(preset.settings()) };
+        settings.check()?;
+        let base = extract::Options::default();
+        let options = extract::Options {
+            // Which document it is, is known when there is one.
+            schema: schema::Options { document: None, ..form.options.clone() },
+            instruction: args.instruction.clone().unwrap_or(base.instruction),
+            system: args.system.clone(),
+            examples: args.examples.as_deref().map(examples).transpose()?.unwrap_or_default(),
+            form: match args.schema_in_prompt {
+                SchemaInPrompt::Compact => extract::Form::Outline,
+                SchemaInPrompt::Json => extract::Form::Schema,
+                SchemaInPrompt::Off => extract::Form::Off,
+            },
+            settings,
+            max_tokens: args.max_tokens.unwrap_or(preset.max_tokens()),
+            log_probs: base.log_probs.filter(|_| figures),
+            ..extract::Options::default()
+        };
+        let verifier = Verifier::new(&form.source, None)?;
+        let schema: Value = serde_json::from_str(&form.source.text).unwrap_or_default();
+        let is_grounded = spans::has_spans(&schema);
+        let (chunk_tokens, overlap_tokens) = (args.chunk_tokens, args.overlap_tokens);
+        Ok(Self { form, verifier, is_grounded, options, chunk_tokens, overlap_tokens })
+    }
+
+    /// The first thing that is wrong with the value of a document, if any.
+    pub fn complaint(&self, document: &str, value: &Value) -> Result<Option<Complaint>, Failure> {
+        Ok(match self.is_grounded {
+            false => self.verifier.complaint(value),
+            true => Verifier::new(&self.form.source, Some(document))?.complaint(value),
+        })
+    }
+
+    /// The extractor over a model's vocabulary.
+    pub fn extractor(&self, vocabulary: &Vocabulary) -> Result<Extractor, Failure> {
+        let made = Extractor::new(vocabulary, &self.form.source.text, self.options.clone());
+        made.map_err(|error| self.form.failure(&error))
+    }
+
+    /// Everything that the value of a document depends on beside the document, as one text.
+    pub fn fingerprint(&self, model: &str) -> String {
+        let Self { form, options, chunk_tokens, overlap_tokens, .. } = self;
+        let extract::Options { instruction, system, examples, form: told, .. } = options;
+        let extract::Options { settings, max_tokens, schema, .. } = options;
+        let text = &form.source.text;
+        format!(
+            "{text:?} {schema:?} {instruction:?} {system:?} {examples:?} {told:?} {settings:?} \
+             {max_tokens} {chunk_tokens:?} {overlap_tokens} {model:?}"
+        )
+    }
+}
+
+/// What a model is called in fingerprints: as the flags name it.
+pub fn model_name(args: &ModelArgs) -> String {
+    let file = args.model.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let name = file.or_else(|| args.hf.clone()).or_else(|| std::env::var("CONSTRAIN_MODEL").ok());
+    name.unwrap_or_else(|| "the default model".to_owned())
+}
+
+fn examples(path: &std::path::Path) -> Result<Vec<Example>, Failure> {
+    let source = input::read(path)?;
+    let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(at, line)| {
+            let row: Value = serde_json::from_str(line).unwrap_or_default();
+            match (row["text"].as_str(), row.get("value")) {
+                (Some(text), Some(value)) => Ok(Example::new(text, value.to_string())),
+                _ => {
+                    let (name, line) = (quote(&source.name), at + 1);
+                    Err(Failure::new(format!("{name}, line {line}: no example"))
+                        .help("a line is {\"text\": \"the document\", \"value\": its value}"))
+                }
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! The output, which is the journal: what stands there is done, and nothing else is.
+//!
+//! Each row is one write of one line to the end of the file, so whatever ends the program leaves whole rows and
+//! perhaps a torn last one, which the next run cuts off. A row has its document's key. By hand, a run of five documents is killed in the
+//! third row; the next one finds `{..1..}\n{..2..}\n{..3`, cuts the file after the second line break, and does documents 3 to 5.
+
+use crate::report::Failure;
+use constrain::error::quote;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// An output file that rows are added to.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// The keys of its rows; whether they are values.
+    done: HashMap<String, bool>,
+}
+
+impl Journal {
+    /// Opens an output, or begins one; cuts off a torn row.
+    ///
+    /// # Errors
+    /// It cannot be written, or is something else than an output.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let failure = |error| Failure::io("write", path, &error);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).append(true).create(true).open(path).map_err(failure)?;
+        let (mut done, mut whole) = (HashMap::new(), 0);
+        for_each_line(&file, path, &mut |line| {
+            if line.last() != Some(&b'\n') {
+                return Ok(());
+            }
+            let (key, is_value) = row(line).ok_or_else(|| {
+                let name = quote(&path.to_string_lossy());
+                Failure::new(format!("{name} holds something else than rows of this program"))
+                    .help("name another file with --output, or remove this one")
+            })?;
+            whole += line.len() as u64;
+            done.insert(key, is_value);
+            Ok(())
+        })?;
+        file.set_len(whole).map_err(failure)?;
+        Ok(Self { path: path.to_path_buf(), file, done })
+    }
+
+    /// Whether a document has its row.
+    pub fn has(&self, key: &str) -> bool {
+        self.done.contains_key(key)
+    }
+
+    /// Its rows that are values, and those that are errors.
+    pub fn counts(&self) -> (usize, usize) {
+        let values = self.done.values().filter(|is_value| **is_value).count();
+        (values, self.done.len() - values)
+    }
+
+    /// Refuses an output with rows of other documents than these.
+    pub fn check(&self, is_known: &dyn Fn(&str) -> bool) -> Result<(), Failure> {
+        let strangers = self.done.keys().filter(|key| !is_known(key)).count();
+        match strangers {
+            0 => Ok(()),
+            count => Err(Failure::new(format!(
+                "{count} rows of {} are of other documents, another schema or other settings",
+                quote(&self.path.to_string_lossy())
+            ))
+            .help("name another file with --output, or remove this one")),
+        }
+    }
+
+    /// Removes the error rows, so that their documents are tried again: in a copy that takes the file's place.
+    pub fn drop_errors(self) -> Result<Self, Failure> {
+        let Self { path, file, .. } = self;
+        let mut name = path.clone().into_os_string();
+        name.push(".new");
+        let copy = PathBuf::from(name);
+        let failure = |error| Failure::io("write", &copy, &error);
+        let mut out = BufWriter::new(File::create(&copy).map_err(failure)?);
+        for_each_line(&file, &path, &mut |line| match row(line) {
+            Some((_, true)) => out.write_all(line).map_err(failure),
+            _ => Ok(()),
+        })?;
+        out.into_inner()
+            .map_err(|error| failure(error.into_error()))?
+            .sync_all()
+            .map_err(failure)?;
+        std::fs::rename(&copy, &path).map_err(failure)?;
+        Self::open(&path)
+    }
+
+    /// Adds the row of a document, without its line break.
+    pub fn add(&mut self, key: &str, is_value: bool, mut row: String) -> Result<(), Failure> {
+        row.push('\n');
+        let written = self.file.write_all(row.as_bytes());
+        written.map_err(|error| Failure::io("write", &self.path, &error))?;
+        self.done.insert(key.to_owned(), is_value);
+        Ok(())
+    }
+}
+
+/// Calls `f` with the lines of an output, with their line breaks.
+fn for_each_line(
+    file: &File,
+    path: &Path,
+    f: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failure = |error| Failure::io("read", path, &error);
+    let mut reader = BufReader::new(file);
+    std::io::Seek::rewind(&mut reader).map_err(failure)?;
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failure)? > 0 {
+        f(&line)?;
+        line.clear();
+    }
+    Ok(())
+}
+
+/// Calls `f` with the rows of a finished output.
+pub fn for_each_row(
+    path: &Path,
+    f: &mut dyn FnMut(Value) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let file = File::open(path).map_err(|error| Failure::io("read", path, &error))?;
+    for_each_line(&file, path, &mut |line| match serde_json::from_slice(line) {
+        Ok(row) => f(row),
+        Err(error) => Err(Failure::new(format!("a row of the output is not JSON: {error}"))),
+    })
+}
+
+/// The key of a row, and whether it is a value.
+fn row(line: &[u8]) -> Option<(String, bool)> {
+    let row: Value = serde_json::from_slice(line).ok()?;
+    let key = row.get("key")?.as_str()?.to_owned();
+    match (row.get("value"), row.get("error")) {
+        (Some(_), None) => Some((key, true)),
+        (None, Some(_)) => Some((key, false)),
+        _ => None,
+    }
+}

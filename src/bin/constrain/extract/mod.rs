@@ -1,0 +1,300 @@
+//! `constrain extract`: the values of many documents, one row each.
+//!
+//! ```text
+//! DOCS.jsonl or FOLDER ─► docs ─► work (window, scheduler) ─► journal = OUT.jsonl ─► export (csv), review (html)
+//! ```
+//!
+//! The output is the journal: whatever ends the program, the same command goes on where it was. Rows come in
+//! the order of the input. A document that cannot be done gets an error row, and the others go on.
+
+mod docs;
+mod export;
+mod journal;
+mod review;
+pub mod work;
+
+use crate::args::Verbosity;
+use crate::ask::{Ask, AskArgs, model_name};
+use crate::input;
+use crate::model::{self, Change};
+use crate::report::Failure;
+use clap::{Args, ValueEnum};
+use constrain::serve::{self, Client, Options};
+use docs::{Doc, Docs};
+use indicatif::{ProgressBar, ProgressStyle};
+use journal::Journal;
+use serde_json::{Map, Value, json};
+use std::collections::{HashSet, VecDeque};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use work::{Answer, Found, Worker};
+
+/// Documents on their way for each one that runs: rows wait for those before them.
+const WINDOW: usize = 4;
+
+/// Set when the user wants to stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// The flags of `extract`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A row of DOCS is {\"id\": ..., \"text\": \"...\"}; of a folder every file is a document. A row of OUT is
+{\"id\": ..., \"key\": ..., \"value\": ...} or {\"id\": ..., \"key\": ..., \"error\": \"...\"}, in the order of the input.
+After a crash or Ctrl-C, the same command goes on where it was.
+
+Examples:
+  constrain extract --schema schemas/invoice.json --input invoices/ --output invoices.jsonl
+  constrain extract --schema s.json --input docs.jsonl --output out-2.jsonl --shard 2/8
+  constrain extract --schema s.json --input docs.jsonl --output out.jsonl --html review.html
+
+Exit status: 0 all rows are values; 1 some are errors; 2 it could not be done, or was interrupted.")]
+pub struct ExtractArgs {
+    /// Who is asked, for what, and how.
+    #[command(flatten)]
+    pub ask: AskArgs,
+    /// The documents: a JSON Lines file, or a folder
+    #[arg(short, long, value_name = "DOCS", help_heading = "Input")]
+    pub input: PathBuf,
+    /// The name of a document's id in its row
+    #[arg(long, value_name = "NAME", default_value = "id", help_heading = "Input")]
+    pub id_field: String,
+    /// The name of a document's text in its row
+    #[arg(long, value_name = "NAME", default_value = "text", help_heading = "Input")]
+    pub text_field: String,
+    /// The output, to which rows are added
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub output: PathBuf,
+    /// The format of the output
+    ///
+    /// With csv, the rows are kept in OUT.jsonl too, and OUT is made from them at the end.
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl", help_heading = "Output")]
+    pub format: Format,
+    /// Write a page that shows each document with its values, the least sure first
+    #[arg(long, value_name = "FILE.html", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+    /// Add to each row how sure the model is of its fields, and where they stand in the document
+    #[arg(long, help_heading = "Output")]
+    pub details: bool,
+    /// Do only part I of N of the documents, I from 1: for N processes with an output each
+    #[arg(long, value_name = "I/N", default_value = "1/1", help_heading = "Work")]
+    #[arg(value_parser = shard)]
+    pub shard: (u64, u64),
+    /// Try the documents again whose rows are errors
+    #[arg(long, help_heading = "Work")]
+    pub retry_errors: bool,
+}
+
+/// The format of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A JSON object per line
+    Jsonl,
+    /// A table with a column per field
+    Csv,
+}
+
+/// `I/N` as what remains and the divisor.
+fn shard(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once('/');
+    let numbers = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((i, n)) if (1..=n).contains(&i) => Ok((i - 1, n)),
+        _ => Err("write I/N with I from 1 to N, such as 2/8".to_owned()),
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Tally {
+    tokens: usize,
+    bugs: usize,
+    is_stopped: bool,
+}
+
+/// Runs `constrain extract`.
+pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
+    let wants_figures = args.details || args.html.is_some();
+    let ask = Ask::read(&args.ask, wants_figures)?;
+    let docs = Docs {
+        input: args.input.clone(),
+        id_field: args.id_field.clone(),
+        text_field: args.text_field.clone(),
+        shard: args.shard,
+        fingerprint: ask.fingerprint(&model_name(&args.ask.model)),
+    };
+    let keys = docs.open()?.map(|doc| Ok(doc?.key)).collect::<Result<HashSet<_>, Failure>>()?;
+    let path = match args.format {
+        Format::Jsonl => args.output.clone(),
+        Format::Csv => beside(&args.output, ".jsonl"),
+    };
+    let mut journal = Journal::open(&path)?;
+    journal.check(&|key| keys.contains(key))?;
+    if args.retry_errors && journal.counts().1 > 0 {
+        journal = journal.drop_errors()?;
+    }
+    let before = journal.counts().0 + journal.counts().1;
+    let clock = Instant::now();
+    let mut tally = Tally::default();
+    if before < keys.len() {
+        let batch = Batch { ask: &ask, docs: &docs, total: keys.len(), before, wants_figures };
+        tally = batch.run(args, verbosity, &mut journal)?;
+    }
+    let (values, errors) = journal.counts();
+    if !verbosity.quiet {
+        let (seconds, tokens) = (clock.elapsed().as_secs_f64(), tally.tokens);
+        let new = values + errors - before;
+        input::say(&format!(
+            "{values} values and {errors} errors; {new} rows now in {seconds:.1} s, {tokens} tokens at {:.1} per second",
+            tokens as f64 / seconds.max(1e-9)
+        ));
+    }
+    if tally.is_stopped {
+        let message = format!("interrupted after {} of {} rows", values + errors, keys.len());
+        return Err(Failure::new(message).help("the same command goes on where it was"));
+    }
+    if args.format == Format::Csv {
+        export::csv(&path, &args.output)?;
+    }
+    if let Some(html) = &args.html {
+        review::write(&docs, &path, html)?;
+    }
+    match (tally.bugs, errors) {
+        (0, 0) => Ok(ExitCode::SUCCESS),
+        (0, _) => Ok(ExitCode::from(1)),
+        (bugs, _) => Err(Failure::new(format!("{bugs} values failed their last check"))
+            .help("this is a bug in constrain: please report it with the schema and the rows")),
+    }
+}
+
+fn beside(path: &std::path::Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_path_buf().into_os_string();
+    name.push(suffix);
+    name.into()
+}
+
+/// What is left of a batch.
+struct Batch<'a> {
+    ask: &'a Ask,
+    docs: &'a Docs,
+    total: usize,
+    before: usize,
+    wants_figures: bool,
+}
+
+impl Batch<'_> {
+    /// Does the documents that have no row yet.
+    fn run(
+        &self,
+        args: &ExtractArgs,
+        verbosity: &Verbosity,
+        journal: &mut Journal,
+    ) -> Result<Tally, Failure> {
+        // A second one ends the program at once, which loses nothing that was written.
+        let handler = || {
+            if STOP.swap(true, Ordering::Relaxed) {
+                std::process::exit(2);
+            }
+        };
+        ctrlc::set_handler(handler)
+            .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+        let loaded = model::load(&args.ask.model, verbosity)?;
+        let change = Change { sequences: args.ask.parallel, ..Change::default() };
+        let mut model = loaded.model(change)?;
+        // The window bounds what waits.
+        let (client, scheduler) =
+            serve::channel(Options { queue: usize::MAX, ..Options::default() });
+        let progress = progress(self.total, self.before, verbosity.quiet);
+        let window = args.ask.parallel * WINDOW;
+        std::thread::scope(|scope| {
+            let driver = scope.spawn(|| self.drive(client, window, journal, &progress));
+            let served = scheduler.run(&mut *model);
+            let tally = driver.join().unwrap_or_else(|_| Err(Failure::new("the work broke off")));
+            progress.finish_and_clear();
+            served?;
+            tally
+        })
+    }
+
+    fn drive(
+        &self,
+        client: Client,
+        window: usize,
+        journal: &mut Journal,
+        progress: &ProgressBar,
+    ) -> Result<Tally, Failure> {
+        let worker = Worker::new(self.ask, client, &STOP)?;
+        let (mut tally, mut queue) = (Tally::default(), VecDeque::new());
+        let mut docs = self.docs.open()?;
+        loop {
+            let next = match queue.len() < window {
+                true => docs.find(|doc| doc.as_ref().map_or(true, |doc| !journal.has(&doc.key))),
+                false => None,
+            };
+            if let Some(doc) = next {
+                queue.push_back(worker.begin(doc?)?);
+                continue;
+            }
+            let Some(first) = queue.pop_front() else { return Ok(tally) };
+            let Some(answer) = worker.finish(first)? else {
+                return Ok(Tally { is_stopped: true, ..tally });
+            };
+            if let Ok(found) = &answer.result {
+                tally.tokens += found.tokens;
+            }
+            tally.bugs += usize::from(answer.result.as_ref().is_err_and(|problem| problem.is_bug));
+            let row = row(&answer, self.wants_figures);
+            journal.add(&answer.doc.key, answer.result.is_ok(), row)?;
+            progress.inc(1);
+        }
+    }
+}
+
+fn progress(total: usize, before: usize, quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
+    }
+    let progress = ProgressBar::new(total as u64).with_position(before as u64);
+    let style = "{wide_bar} {pos} of {len}, {per_sec}, {eta} left";
+    progress.set_style(
+        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    progress.reset_eta();
+    progress
+}
+
+/// The row of a document.
+fn row(answer: &Answer, with_figures: bool) -> String {
+    let Answer { doc: Doc { id, key, .. }, result } = answer;
+    let head = format!("{{\"id\":{id},\"key\":\"{key}\"");
+    match result {
+        Err(problem) => format!("{head},\"error\":{}}}", Value::from(problem.message.as_str())),
+        Ok(found) => {
+            let figures = match with_figures {
+                true => format!(",\"fields\":{}", figures(found)),
+                false => String::new(),
+            };
+            let parts = match found.parts {
+                1 => String::new(),
+                parts => format!(",\"parts\":{parts}"),
+            };
+            format!("{head},\"value\":{}{figures}{parts}}}", found.text)
+        }
+    }
+}
+
+/// What is known of each field: `p` how sure, `kept` how much of the model's law the mask left, `at` where.
+fn figures(found: &Found) -> Value {
+    let rounded = |p: f64| json!((p * 1e4).round() / 1e4);
+    let fields = found.fields.iter().map(|(pointer, known)| {
+        let mut field = Map::new();
+        field.extend(known.probability.map(|p| ("p".to_owned(), rounded(p))));
+        field.extend(known.kept.map(|kept| ("kept".to_owned(), rounded(kept))));
+        if !known.spans.is_empty() {
+            field.insert("at".to_owned(), json!(known.spans));
+        }
+        (pointer.clone(), Value::Object(field))
+    });
+    fields.collect::<Map<String, Value>>().into()
+}

@@ -1,0 +1,309 @@
+//! One document after the other, many at a time: from its text to its row.
+//!
+//! The work is a window on the documents: so many are on their way, and rows are written in the order of the
+//! input, when all before them are written.
+
+use crate::ask::Ask;
+use crate::extract::docs::Doc;
+use crate::report::Failure;
+use crate::verify::Complaint;
+use constrain::Kind;
+use constrain::decode::{Outcome, Request};
+use constrain::extract::{Chunk, Extraction, Extractor, FieldInfo, Merged, Origin, chunks, merge};
+use constrain::model::Model;
+use constrain::serve::{Client, Ticket};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often somebody looks whether the user wants to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Tokens that the prompt of a part may have more than its parts counted one by one.
+const SLACK: usize = 16;
+
+/// Whoever turns documents into values.
+pub struct Worker<'a> {
+    ask: &'a Ask,
+    extractor: Extractor,
+    client: Client,
+    limits: Limits,
+    stop: &'a AtomicBool,
+}
+
+/// How long parts of documents may be, in tokens.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    most: usize,
+    overlap: usize,
+}
+
+/// A document on its way.
+pub struct Pending {
+    pub doc: Doc,
+    parts: Result<Vec<Part>, String>,
+}
+
+/// A part of a document.
+struct Part {
+    chunk: Chunk,
+    request: Request,
+    ticket: Ticket,
+}
+
+/// What became of a document.
+pub struct Answer {
+    pub doc: Doc,
+    pub result: Result<Found, Problem>,
+}
+
+/// Why there is no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub message: String,
+    /// The engine let something through that is not valid.
+    pub is_bug: bool,
+}
+
+/// The value of a document.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// As JSON on one line.
+    pub text: String,
+    /// What is known of single values, by their pointers.
+    pub fields: BTreeMap<String, Known>,
+    pub tokens: usize,
+    pub parts: usize,
+}
+
+/// What is known of a single value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Known {
+    pub probability: Option<f64>,
+    pub kept: Option<f64>,
+    /// Where it stands in the document, in characters, the likeliest place first.
+    pub spans: Vec<(usize, usize)>,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker for a model behind `client`.
+    pub fn new(ask: &'a Ask, client: Client, stop: &'a AtomicBool) -> Result<Self, Failure> {
+        let (vocabulary, context) =
+            client.ask(|model| (model.vocabulary().clone(), model.context_len()))?;
+        let extractor = ask.extractor(&vocabulary)?;
+        let empty = extractor.messages("")?;
+        let overhead = client.ask(move |model| model.chat(&empty))??.tokens.len();
+        let answer = ask.options.max_tokens.min(context / 2);
+        let room = context.saturating_sub(overhead + answer + SLACK);
+        if room == 0 {
+            let message = format!("a context of {context} tokens has no room for documents");
+            return Err(
+                Failure::new(message).help("enlarge it with --ctx-size, or lower --max-tokens")
+            );
+        }
+        let most = ask.chunk_tokens.unwrap_or(room).min(room);
+        let limits = Limits { most, overlap: ask.overlap_tokens.min(most / 2) };
+        Ok(Self { ask, extractor, client, limits, stop })
+    }
+
+    /// Whether the user wants to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Begins a document.
+    ///
+    /// # Errors
+    /// The model is gone.
+    pub fn begin(&self, doc: Doc) -> Result<Pending, Failure> {
+        let parts = match doc.text.clone() {
+            Err(problem) => Err(problem),
+            Ok(text) => {
+                let (extractor, limits) = (self.extractor.clone(), self.limits);
+                let requests = self.client.ask(move |m| requests(&extractor, m, &text, limits))?;
+                match requests {
+                    Err(error) => Err(error.to_string()),
+                    Ok(requests) => Ok(requests
+                        .into_iter()
+                        .map(|(chunk, request)| {
+                            let ticket = self.client.submit(request.clone())?;
+                            Ok(Part { chunk, request, ticket })
+                        })
+                        .collect::<Result<Vec<Part>, Failure>>()?),
+                }
+            }
+        };
+        Ok(Pending { doc, parts })
+    }
+
+    /// Waits for what becomes of a document; `None` if the user wants to stop.
+    ///
+    /// # Errors
+    /// The model is gone.
+    pub fn finish(&self, pending: Pending) -> Result<Option<Answer>, Failure> {
+        let Pending { doc, parts } = pending;
+        let problem = |message: String| Problem { message, is_bug: false };
+        let parts = match parts {
+            Ok(parts) => parts,
+            Err(message) => return Ok(Some(Answer { doc, result: Err(problem(message)) })),
+        };
+        let count = parts.len();
+        let mut found = Vec::new();
+        for (index, mut part) in parts.into_iter().enumerate() {
+            let Some(outcome) = self.wait(&mut part.ticket)? else { return Ok(None) };
+            match outcome.and_then(|outcome| self.extractor.read(&part.request, &outcome)) {
+                Ok(extraction) => found.push((part.chunk, extraction)),
+                Err(error) if count == 1 => {
+                    return Ok(Some(Answer { doc, result: Err(problem(error.to_string())) }));
+                }
+                Err(error) => {
+                    let message = format!("part {} of {count}: {error}", index + 1);
+                    return Ok(Some(Answer { doc, result: Err(problem(message)) }));
+                }
+            }
+        }
+        let result = self.together(doc.text.as_deref().unwrap_or_default(), &found)?;
+        Ok(Some(Answer { doc, result }))
+    }
+
+    fn wait(&self, ticket: &mut Ticket) -> Result<Option<constrain::Result<Outcome>>, Failure> {
+        loop {
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            match ticket.wait_for(GLANCE) {
+                Some(Err(error)) if *error.kind() == Kind::Cancelled => return Err(error.into()),
+                Some(outcome) => return Ok(Some(outcome)),
+                None => {}
+            }
+        }
+    }
+
+    /// The value of a document from those of its parts.
+    fn together(
+        &self,
+        document: &str,
+        parts: &[(Chunk, Extraction<Value>)],
+    ) -> Result<Result<Found, Problem>, Failure> {
+        let found = match parts {
+            [(chunk, only)] => {
+                let text = match only.reasoning {
+                    // The value is the text without it.
+                    Some(_) => only.value.to_string(),
+                    None => one_line(&only.text),
+                };
+                let whole = Origin { pointer: String::new(), part: 0, from: String::new() };
+                let merged = Merged { value: only.value.clone(), origins: vec![whole] };
+                Found { text, ..describe(merged, &[(chunk.clone(), only.clone())]) }
+            }
+            parts => {
+                let values: Vec<Value> = parts.iter().map(|part| part.1.value.clone()).collect();
+                let sure = |part: usize, pointer: &str| {
+                    let field = parts.get(part).and_then(|(_, found)| found.field(pointer));
+                    let sure = field.and_then(|field| field.sureness.as_ref());
+                    sure.map_or(0.0, |sure| sure.probability)
+                };
+                let merged = merge(&values, &sure);
+                let text = merged.value.to_string();
+                Found { text, ..describe(merged, parts) }
+            }
+        };
+        let value: Value = serde_json::from_str(&found.text).unwrap_or_default();
+        let Some(complaint) = self.ask.complaint(document, &value)? else { return Ok(Ok(found)) };
+        let place = if complaint.instance.is_empty() { "the root" } else { &complaint.instance };
+        let what = match parts.len() {
+            1 => "the finished value failed its last check".to_owned(),
+            count => format!("the values of its {count} parts are not valid together"),
+        };
+        let Complaint { message, schema, .. } = &complaint;
+        let message = format!("{what}: {message} (at {place}, schema {schema})");
+        Ok(Err(Problem { message, is_bug: parts.len() == 1 }))
+    }
+}
+
+/// What is to be decoded for a document, part by part.
+fn requests(
+    extractor: &Extractor,
+    model: &dyn Model,
+    text: &str,
+    limits: Limits,
+) -> constrain::Result<Vec<(Chunk, Request)>> {
+    let mut count = |text: &str| match model.tokenize(text, false) {
+        Ok(tokens) => Ok(tokens.len()),
+        Err(error) if *error.kind() == Kind::TooLarge => Ok(usize::MAX),
+        Err(error) => Err(error),
+    };
+    let parts = match count(text)? <= limits.most {
+        true => vec![Chunk { bytes: 0..text.len(), chars: 0..text.chars().count() }],
+        false => chunks(text, limits.most, limits.overlap, &mut count)?,
+    };
+    let request = |chunk: Chunk| {
+        let part = text.get(chunk.bytes.clone()).unwrap_or_default();
+        Ok((chunk, extractor.request(model, part)?))
+    };
+    parts.into_iter().map(request).collect()
+}
+
+/// What is known of a value and of the single values in it.
+fn describe(merged: Merged, parts: &[(Chunk, Extraction<Value>)]) -> Found {
+    let mut fields = BTreeMap::new();
+    for (index, (chunk, extraction)) in parts.iter().enumerate() {
+        for field in extraction.fields.iter().filter(|field| field.kind.is_scalar()) {
+            if let Some(pointer) = merged.pointer(index, &field.pointer) {
+                fields.insert(pointer, known(field, chunk));
+            }
+        }
+    }
+    // What was not taken over in one piece has no figures.
+    fields.retain(|pointer, known| {
+        let is_there = merged.value.pointer(pointer).is_some();
+        is_there && *known != Known::default()
+    });
+    let tokens = parts.iter().map(|part| part.1.statistics.tokens).sum();
+    Found { text: String::new(), fields, tokens, parts: parts.len() }
+}
+
+fn known(field: &FieldInfo, chunk: &Chunk) -> Known {
+    let mut spans: Vec<_> = field.spans.iter().collect();
+    spans.sort_by_key(|span| !span.best);
+    let offset = chunk.chars.start;
+    Known {
+        probability: field.sureness.as_ref().map(|sure| sure.probability),
+        kept: field.sureness.as_ref().map(|sure| sure.kept),
+        spans: spans
+            .iter()
+            .map(|span| (span.range.start + offset, span.range.end + offset))
+            .collect(),
+    }
+}
+
+/// A JSON text without white space between its tokens, all else as it was spelled.
+fn one_line(text: &str) -> String {
+    let (mut line, mut is_string, mut is_escaped) = (String::new(), false, false);
+    for c in text.chars() {
+        match (is_string, c) {
+            (true, '"') if !is_escaped => is_string = false,
+            (false, '"') => is_string = true,
+            (false, ' ' | '\t' | '\n' | '\r') => continue,
+            _ => {}
+        }
+        is_escaped = is_string && c == '\\' && !is_escaped;
+        line.push(c);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_on_one_line_as_they_were_spelled() {
+        let text = "{\n \"a \\\" b\" : [ 1.50,\t\"\\\\\" , \" \\u0020\"] }\r\n";
+        let line = one_line(text);
+        assert_eq!(line, r#"{"a \" b":[1.50,"\\"," \u0020"]}"#);
+        let parse = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        assert_eq!(parse(text), parse(&line));
+    }
+}

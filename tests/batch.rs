@@ -1,0 +1,310 @@
+//! `constrain extract` and `constrain eval` as black boxes, on the model without weights.
+
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder for the files of one test, removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("constrain-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, content).expect("a file");
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SCHEMA: &str = r#"{
+  "type": "object",
+  "properties": {
+    "name": {"type": "string", "maxLength": 12},
+    "kind": {"enum": ["invoice", "letter", null]},
+    "lines": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}},
+      "required": ["n"], "additionalProperties": false}, "maxItems": 40}
+  },
+  "required": ["name", "kind", "lines"],
+  "additionalProperties": false
+}"#;
+
+fn docs(count: usize) -> String {
+    let row = |n: usize| json!({"id": n, "text": format!("Document {n}. {}", "x".repeat(n % 40))});
+    (0..count).map(|n| format!("{}\n", row(n))).collect()
+}
+
+fn extract(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+    command.args(["extract", "--model", "scripted:7", "--max-tokens", "150"]).args(args);
+    command.env_remove("CONSTRAIN_MODEL").stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().expect("the program runs")
+}
+
+#[track_caller]
+fn ended(output: &Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    said
+}
+
+fn rows(path: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("an output");
+    assert!(text.is_empty() || text.ends_with('\n'), "a torn row");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn ids(rows: &[Value]) -> Vec<&Value> {
+    rows.iter().map(|row| &row["id"]).collect()
+}
+
+fn validate(rows: &[Value]) {
+    let schema = serde_json::from_str(SCHEMA).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    for row in rows {
+        assert!(validator.is_valid(&row["value"]), "{row}");
+    }
+}
+
+/// Kills the program when its output has this many rows; whether it was still at work then.
+fn kill_at(command: &mut Command, path: &str, rows: usize) -> bool {
+    let mut child = command.stderr(Stdio::null()).spawn().expect("the program runs");
+    loop {
+        let text = std::fs::read(path).unwrap_or_default();
+        if text.iter().filter(|&&byte| byte == b'\n').count() >= rows {
+            child.kill().expect("it can be killed");
+        }
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            return status.code().is_none();
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_batch_that_is_killed_goes_on_where_it_was() {
+    let folder = Folder::new("killed");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(500)));
+    let (out, whole) = (folder.path("out.jsonl"), folder.path("whole.jsonl"));
+    let args = |out: &str| {
+        let mut command = extract(&["--schema", &schema, "--input", &docs, "-q"]);
+        command.args(["--output", out]);
+        command
+    };
+    let mut killed = 0;
+    for rows in [20, 60, 61, 150, 300] {
+        killed += usize::from(kill_at(&mut args(&out), &out, rows));
+        // What a power failure leaves.
+        if rows == 61 {
+            let mut text = std::fs::read(&out).expect("an output");
+            let torn = text.len().saturating_sub(3);
+            text.truncate(torn);
+            std::fs::write(&out, text).expect("a file");
+        }
+    }
+    assert!(killed >= 3, "the batch was too fast to be killed: {killed}");
+    ended(&run(&mut args(&out)), 0);
+    let done = rows(&out);
+    assert_eq!(
+        ids(&done),
+        (0..500).map(Value::from).collect::<Vec<_>>().iter().collect::<Vec<_>>()
+    );
+    let keys: BTreeSet<&str> = done.iter().filter_map(|row| row["key"].as_str()).collect();
+    assert_eq!(keys.len(), 500);
+    validate(&done);
+    // An output that was never interrupted is the same, byte for byte.
+    ended(&run(&mut args(&whole)), 0);
+    assert_eq!(std::fs::read(&out).ok(), std::fs::read(&whole).ok());
+    // There is nothing left to do.
+    ended(&run(&mut args(&out)), 0);
+    assert_eq!(std::fs::read(&out).ok(), std::fs::read(&whole).ok());
+    // Rows of other documents are no rows of these.
+    let refused = run(extract(&["--schema", &schema, "--input", &docs, "--output", &out])
+        .args(["--instruction", "Something else."]));
+    assert!(ended(&refused, 2).contains("500 rows"));
+    assert_eq!(std::fs::read(&out).ok(), std::fs::read(&whole).ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_batch_says_so() {
+    let folder = Folder::new("interrupted");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(500)));
+    let out = folder.path("out.jsonl");
+    let mut command = extract(&["--schema", &schema, "--input", &docs, "--output", &out]);
+    let child = command.stderr(Stdio::piped()).spawn().expect("the program runs");
+    while std::fs::read(&out).map_or(0, |text| text.len()) < 1000 {
+        std::thread::yield_now();
+    }
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.expect("kill runs").success());
+    let said = ended(&child.wait_with_output().expect("it ends"), 2);
+    assert!(said.contains("interrupted after") && said.contains("goes on"), "{said}");
+    let done = rows(&out).len();
+    assert!((1..500).contains(&done), "{done} rows");
+    ended(&run(&mut command), 0);
+    assert_eq!(rows(&out).len(), 500);
+}
+
+#[test]
+fn bad_rows_become_error_rows() {
+    let folder = Folder::new("bad-rows");
+    let schema = folder.file("s.json", SCHEMA);
+    let docs = "{\"id\": 1, \"text\": \"a\"}\n\nnot JSON\n{\"id\": \"x\"}\n{\"id\": 2, \"text\": 5}\n\
+                {\"id\": 1, \"text\": \"a\"}\n{\"text\": \"no id\"}\n[1]\n{\"id\": \"\\u0000\", \"text\": \"\"}";
+    let docs = folder.file("docs.jsonl", docs);
+    let out = folder.path("out.jsonl");
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out];
+    let said = ended(&run(&mut extract(&args)), 1);
+    assert!(said.contains("4 values and 4 errors"), "{said}");
+    let done = rows(&out);
+    let failed: Vec<bool> = done.iter().map(|row| row.get("error").is_some()).collect();
+    assert_eq!(failed, [false, true, true, true, false, false, true, false]);
+    assert_eq!(done[0]["value"], done[4]["value"]);
+    assert_ne!(done[0]["key"], done[4]["key"]);
+    for (at, part) in [(1, "line 3 is not JSON"), (2, "\"text\""), (3, "not a string")] {
+        assert!(done[at]["error"].as_str().is_some_and(|e| e.contains(part)), "{}", done[at]);
+    }
+    // They are done; unless they are to be tried again, and then they fail again.
+    ended(&run(&mut extract(&args)), 1);
+    assert_eq!(rows(&out), done);
+    let said = ended(&run(extract(&args).arg("--retry-errors")), 1);
+    assert!(said.contains("4 rows now"), "{said}");
+    let again: BTreeSet<String> = rows(&out).iter().map(Value::to_string).collect();
+    assert_eq!(again, done.iter().map(Value::to_string).collect());
+    // What is no output is left alone.
+    let other = folder.file("other.jsonl", "{\"a\": 1}\n");
+    let refused = run(&mut extract(&["--schema", &schema, "--input", &docs, "--output", &other]));
+    ended(&refused, 2);
+    assert_eq!(std::fs::read_to_string(&other).ok().as_deref(), Some("{\"a\": 1}\n"));
+}
+
+#[test]
+fn shards_are_parts_of_the_whole() {
+    let folder = Folder::new("shards");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(40)));
+    let mut all = Vec::new();
+    for shard in ["1/3", "2/3", "3/3", "1/1"] {
+        let out = folder.path(&format!("{}.jsonl", shard.replace('/', "-")));
+        let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--shard", shard];
+        ended(&run(&mut extract(&args)), 0);
+        all.push(rows(&out));
+    }
+    let mut whole = all.pop().expect("four");
+    assert!(all.iter().all(|part| !part.is_empty() && part.len() < 40));
+    let mut parts: Vec<Value> = all.concat();
+    let by_id = |row: &Value| row["id"].as_u64();
+    parts.sort_by_key(by_id);
+    whole.sort_by_key(by_id);
+    assert_eq!(parts, whole);
+    let wrong = run(&mut extract(&[
+        "--schema", &schema, "--input", &docs, "--output", "x", "--shard", "4/3",
+    ]));
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn folders_long_documents_tables_and_pages() {
+    let folder = Folder::new("folder");
+    let schema = folder.file("s.json", SCHEMA);
+    let long: String = (0..120).map(|n| format!("Line {n} costs {} euros.\n", n * 7)).collect();
+    folder.file("docs/long.txt", &long);
+    folder.file("docs/sub/<b>.txt", "A <b>short</b> one.");
+    folder.file("docs/.hidden", "not read");
+    folder.file("docs/latin.txt", b"caf\xe9");
+    let input = folder.path("docs");
+    let (out, html) = (folder.path("out.csv"), folder.path("review.html"));
+    let args = ["--schema", &schema, "--input", &input, "--output", &out, "--html", &html];
+    let more = ["--format", "csv", "--ctx-size", "1200", "--overlap-tokens", "100"];
+    let said = ended(&run(extract(&args).args(more)), 1);
+    assert!(said.contains("2 values and 1 errors"), "{said}");
+    let done = rows(&folder.path("out.csv.jsonl"));
+    assert_eq!(ids(&done), ["latin.txt", "long.txt", "sub/<b>.txt"]);
+    assert!(done[1]["parts"].as_u64().is_some_and(|parts| parts > 1), "{}", done[1]);
+    validate(&done[1..]);
+    let figures = done[1]["fields"].as_object().expect("figures");
+    for (pointer, field) in figures {
+        let value = done[1]["value"].pointer(pointer);
+        assert!(value.is_some_and(|value| !value.is_object() && !value.is_array()), "{pointer}");
+        assert!(field["p"].as_f64().is_some_and(|p| (0.0..=1.0).contains(&p)), "{field}");
+    }
+    let mut table = csv::Reader::from_path(&out).expect("a table");
+    let header = table.headers().expect("a header").clone();
+    assert_eq!(header.iter().take(3).collect::<Vec<_>>(), ["id", "error", "/name"]);
+    let records: Vec<csv::StringRecord> = table.records().map(|r| r.expect("a record")).collect();
+    assert_eq!(records.len(), 3);
+    assert!(!records[0][1].is_empty() && records[1][1].is_empty());
+    assert_eq!(Some(&records[2][2]), done[2]["value"]["name"].as_str());
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("sub/&lt;b&gt;.txt") && !page.contains("<b>"));
+    assert!(page.find("latin.txt") < page.find("long.txt"), "errors come first");
+}
+
+#[test]
+fn places_count_in_the_whole_document() {
+    let folder = Folder::new("places");
+    let schema = r#"{"type": "object", "properties": {"who": {"type": ["string", "null"], "maxLength": 30,
+        "x-constrain": {"span": true}}, "sums": {"type": "array", "maxItems": 60, "items": {"type": "string",
+        "minLength": 3, "maxLength": 9, "x-constrain": {"span": true}}}},
+        "required": ["who", "sums"], "additionalProperties": false}"#;
+    let schema = folder.file("s.json", schema);
+    let text: String = (0..90).map(|n| format!("№ {n} kostet {} €. ", n * 37)).collect();
+    let docs = folder.file("docs.jsonl", json!({"id": 1, "text": &text}).to_string());
+    let out = folder.path("out.jsonl");
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--details"];
+    ended(&run(extract(&args).args(["--chunk-tokens", "300", "--overlap-tokens", "60"])), 0);
+    let row = rows(&out).remove(0);
+    assert!(row["parts"].as_u64().is_some_and(|parts| parts > 3), "{row}");
+    let chars: Vec<char> = text.chars().collect();
+    let mut found = 0;
+    for (pointer, field) in row["fields"].as_object().expect("figures") {
+        let value = row["value"].pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        for place in field["at"].as_array().into_iter().flatten() {
+            let at = |i: usize| place[i].as_u64().expect("a number") as usize;
+            assert_eq!(chars[at(0)..at(1)].iter().collect::<String>(), value, "{pointer}");
+            found += 1;
+        }
+    }
+    assert!(found > 3, "{row}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_the_model() {
+    let folder = Folder::new("refused-batch");
+    let schema = folder.file("s.json", SCHEMA);
+    let docs = folder.file("docs.jsonl", docs(1));
+    let out = folder.path("out.jsonl");
+    let missing = folder.path("missing.jsonl");
+    let bad = folder.file("examples.jsonl", "{\"text\": 1}\n");
+    for args in [
+        &["--schema", &schema, "--input", &missing, "--output", &out][..],
+        &["--choice", "a", "--input", &docs, "--output", &out],
+        &["--schema", &schema, "--input", &docs, "--output", &out, "--examples", &bad],
+        &["--schema", &schema, "--input", &docs, "--output", &out, "--ctx-size", "40"],
+        &["--schema", &schema, "--input", &docs, "--output", &out, "--temperature", "-1"],
+    ] {
+        ended(&run(&mut extract(args)), 2);
+    }
+    assert!(Path::new(&out).metadata().map_or(0, |file| file.len()) == 0);
+}
