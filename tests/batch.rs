@@ -308,3 +308,53 @@ fn what_cannot_work_is_refused_before_the_model() {
     }
     assert!(Path::new(&out).metadata().map_or(0, |file| file.len()) == 0);
 }
+
+#[test]
+fn values_are_scored_against_their_labels() {
+    let folder = Folder::new("eval");
+    let schema = folder.file("s.json", SCHEMA);
+    let out = folder.path("out.jsonl");
+    let docs = folder.file("docs.jsonl", docs(12));
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--details"];
+    ended(&run(&mut extract(&args)), 0);
+    // The labels are what came out, but for one wrong name, one missing kind, and one document more.
+    let mut labels: Vec<Value> = rows(&out);
+    for (n, row) in labels.iter_mut().enumerate() {
+        row["text"] = format!("Document {n}. {}", "x".repeat(n % 40)).into();
+    }
+    labels[3]["value"]["name"] = "something else".into();
+    labels[4]["value"]["lines"] = json!([{"n": 1}, {"n": 2}]);
+    let found = labels[4]["value"]["lines"].clone();
+    let mut more = labels[0].clone();
+    more["id"] = 99.into();
+    labels.push(more);
+    let lines: String = labels.iter().map(|row| format!("{row}\n")).collect();
+    let labels = folder.file("labels.jsonl", lines);
+    let html = folder.path("report.html");
+    let eval = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+        command.args(["eval", "--schema", &schema, "--labels", &labels]).args(more);
+        let output = run(command.env_remove("CONSTRAIN_MODEL").stdin(Stdio::null()));
+        ended(&output, 0);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let report = eval(&["--outputs", &out, "--outputs", &out, "--json", "--html", &html]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let name = &report[0]["fields"]["/name"];
+    assert_eq!(
+        (&name["right"], &name["wrong"], &name["missing"]),
+        (&json!(11), &json!(1), &json!(1))
+    );
+    assert_eq!((&report[0]["documents"], &report[0]["failed"]), (&json!(13), &json!(1)));
+    let lines = &report[0]["fields"]["/lines/*/n"];
+    assert!(lines["missing"].as_u64() >= Some(1), "{lines} {found}");
+    assert!(report[0]["sureness"]["separation"].is_f64());
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("<svg") && page.contains("/lines/*/n"));
+    // Asking the model gives what was written, and the document more.
+    let asked = eval(&["--json", "--model", "scripted:7", "--max-tokens", "150", "-q"]);
+    let asked: Value = serde_json::from_str(&asked).expect("JSON");
+    assert_eq!(asked[0]["fields"]["/name"]["wrong"], 1);
+    assert_eq!((&asked[0]["documents"], &asked[0]["failed"]), (&json!(13), &json!(0)));
+    assert!(eval(&["--outputs", &out]).contains("/lines/*/n"));
+}

@@ -3,6 +3,7 @@
 //! The first line of a flag's comment is its `-h` text; the whole comment is its `--help` text.
 //! Parsing never touches the system: files are opened by the sub-commands.
 
+use crate::eval::EvalArgs;
 use crate::extract::ExtractArgs;
 use crate::lab::LabArgs;
 use crate::strategy::StrategyArgs;
@@ -64,6 +65,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Extract the data of many documents, a row each; an interrupted batch goes on where it was
     Extract(Box<ExtractArgs>),
+    /// Compare values with the right ones, field by field
+    Eval(Box<EvalArgs>),
     /// Show what each sampling stage takes away, and where two runs part
     Lab(Box<LabArgs>),
     /// Fetch the default model, or one from the Hugging Face Hub, and print its path

@@ -1,8 +1,9 @@
 //! What `extract` and `eval` share: who is asked, for what, and how.
 
-use crate::args::{FilterArgs, ModelArgs, SchemaArgs, SchemaInPrompt, positive};
+use crate::args::{FilterArgs, ModelArgs, SchemaArgs, SchemaInPrompt, Verbosity, positive};
 use crate::compile::Form;
 use crate::input;
+use crate::model::{self, Change};
 use crate::report::Failure;
 use crate::verify::{Complaint, Verifier};
 use clap::Args;
@@ -11,6 +12,7 @@ use constrain::error::quote;
 use constrain::extract::{self, Example, Extractor};
 use constrain::sample::{Preset, Settings};
 use constrain::schema;
+use constrain::serve::{self, Client};
 use constrain::spans;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -55,6 +57,28 @@ pub struct AskArgs {
     /// Tokens that two parts of a document share at most
     #[arg(long, value_name = "N", default_value = "200", help_heading = "Work")]
     pub overlap_tokens: usize,
+}
+
+impl AskArgs {
+    /// Loads the model and serves it, `parallel` sequences at a time, to what `work` does with its client.
+    pub fn with_client<T: Send>(
+        &self,
+        verbosity: &Verbosity,
+        work: impl FnOnce(Client) -> Result<T, Failure> + Send,
+    ) -> Result<T, Failure> {
+        let loaded = model::load(&self.model, verbosity)?;
+        let mut model = loaded.model(Change { sequences: self.parallel, ..Change::default() })?;
+        // Whoever works bounds what waits.
+        let (client, scheduler) =
+            serve::channel(serve::Options { queue: usize::MAX, ..serve::Options::default() });
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| work(client));
+            let served = scheduler.run(&mut *model);
+            let done = worker.join().unwrap_or_else(|_| Err(Failure::new("the work broke off")));
+            served?;
+            done
+        })
+    }
 }
 
 /// What is asked for, checked as far as it can be without a model.

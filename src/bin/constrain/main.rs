@@ -8,6 +8,7 @@ mod args;
 mod ask;
 mod check;
 mod compile;
+mod eval;
 mod expected;
 mod extract;
 mod fields;
@@ -58,6 +59,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         Some(Command::Check(args)) => check::run(args),
         Some(Command::Mask(args)) => mask::run(args),
         Some(Command::Inspect(args)) => inspect::run(args),
+        Some(Command::Eval(args)) => eval::run(args, &cli.verbosity),
         Some(Command::Extract(args)) => extract::run(args, &cli.verbosity),
         Some(Command::Lab(args)) => lab::run(args, &cli.verbosity),
         Some(Command::Pull(args)) => pull::run(args, cli.verbosity.quiet),

@@ -7,7 +7,7 @@
 use crate::report::Failure;
 use constrain::error::quote;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -47,9 +47,9 @@ impl Journal {
         Ok(Self { path: path.to_path_buf(), file, done })
     }
 
-    /// Whether a document has its row.
-    pub fn has(&self, key: &str) -> bool {
-        self.done.contains_key(key)
+    /// The keys of the documents that have their rows.
+    pub fn keys(&self) -> HashSet<String> {
+        self.done.keys().cloned().collect()
     }
 
     /// Its rows that are values, and those that are errors.

@@ -7,7 +7,7 @@
 //! The output is the journal: whatever ends the program, the same command goes on where it was. Rows come in
 //! the order of the input. A document that cannot be done gets an error row, and the others go on.
 
-mod docs;
+pub mod docs;
 mod export;
 mod journal;
 mod review;
@@ -16,15 +16,13 @@ pub mod work;
 use crate::args::Verbosity;
 use crate::ask::{Ask, AskArgs, model_name};
 use crate::input;
-use crate::model::{self, Change};
 use crate::report::Failure;
 use clap::{Args, ValueEnum};
-use constrain::serve::{self, Client, Options};
 use docs::{Doc, Docs};
 use indicatif::{ProgressBar, ProgressStyle};
 use journal::Journal;
 use serde_json::{Map, Value, json};
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,10 +30,10 @@ use std::time::Instant;
 use work::{Answer, Found, Worker};
 
 /// Documents on their way for each one that runs: rows wait for those before them.
-const WINDOW: usize = 4;
+pub const WINDOW: usize = 4;
 
 /// Set when the user wants to stop.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub static STOP: AtomicBool = AtomicBool::new(false);
 
 /// The flags of `extract`.
 #[derive(Debug, Args)]
@@ -103,6 +101,17 @@ fn shard(text: &str) -> Result<(u64, u64), String> {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i - 1, n)),
         _ => Err("write I/N with I from 1 to N, such as 2/8".to_owned()),
     }
+}
+
+/// From now on Ctrl-C sets [`STOP`]. A second one ends the program at once, which loses nothing that was written.
+pub fn heed_signals() -> Result<(), Failure> {
+    let handler = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(2);
+        }
+    };
+    ctrlc::set_handler(handler)
+        .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))
 }
 
 /// What was done.
@@ -191,67 +200,43 @@ impl Batch<'_> {
         verbosity: &Verbosity,
         journal: &mut Journal,
     ) -> Result<Tally, Failure> {
-        // A second one ends the program at once, which loses nothing that was written.
-        let handler = || {
-            if STOP.swap(true, Ordering::Relaxed) {
-                std::process::exit(2);
-            }
-        };
-        ctrlc::set_handler(handler)
-            .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-        let loaded = model::load(&args.ask.model, verbosity)?;
-        let change = Change { sequences: args.ask.parallel, ..Change::default() };
-        let mut model = loaded.model(change)?;
-        // The window bounds what waits.
-        let (client, scheduler) =
-            serve::channel(Options { queue: usize::MAX, ..Options::default() });
+        heed_signals()?;
         let progress = progress(self.total, self.before, verbosity.quiet);
-        let window = args.ask.parallel * WINDOW;
-        std::thread::scope(|scope| {
-            let driver = scope.spawn(|| self.drive(client, window, journal, &progress));
-            let served = scheduler.run(&mut *model);
-            let tally = driver.join().unwrap_or_else(|_| Err(Failure::new("the work broke off")));
-            progress.finish_and_clear();
-            served?;
-            tally
-        })
+        let tally = args.ask.with_client(verbosity, |client| {
+            let worker = Worker::new(self.ask, client, &STOP)?;
+            self.drive(&worker, args.ask.parallel, journal, &progress)
+        });
+        progress.finish_and_clear();
+        tally
     }
 
     fn drive(
         &self,
-        client: Client,
-        window: usize,
+        worker: &Worker<'_>,
+        parallel: usize,
         journal: &mut Journal,
         progress: &ProgressBar,
     ) -> Result<Tally, Failure> {
-        let worker = Worker::new(self.ask, client, &STOP)?;
-        let (mut tally, mut queue) = (Tally::default(), VecDeque::new());
-        let mut docs = self.docs.open()?;
-        loop {
-            let next = match queue.len() < window {
-                true => docs.find(|doc| doc.as_ref().map_or(true, |doc| !journal.has(&doc.key))),
-                false => None,
-            };
-            if let Some(doc) = next {
-                queue.push_back(worker.begin(doc?)?);
-                continue;
-            }
-            let Some(first) = queue.pop_front() else { return Ok(tally) };
-            let Some(answer) = worker.finish(first)? else {
-                return Ok(Tally { is_stopped: true, ..tally });
-            };
+        let mut tally = Tally::default();
+        let done = journal.keys();
+        let docs = self.docs.open()?;
+        let mut left = docs.filter(|doc| doc.as_ref().map_or(true, |d| !done.contains(&d.key)));
+        let is_done = worker.all(&mut left, parallel * WINDOW, &mut |answer| {
             if let Ok(found) = &answer.result {
                 tally.tokens += found.tokens;
             }
-            tally.bugs += usize::from(answer.result.as_ref().is_err_and(|problem| problem.is_bug));
+            let is_bug = answer.result.as_ref().is_err_and(|problem| problem.is_bug);
+            tally.bugs += usize::from(is_bug);
             let row = row(&answer, self.wants_figures);
             journal.add(&answer.doc.key, answer.result.is_ok(), row)?;
             progress.inc(1);
-        }
+            Ok(())
+        })?;
+        Ok(Tally { is_stopped: !is_done, ..tally })
     }
 }
 
-fn progress(total: usize, before: usize, quiet: bool) -> ProgressBar {
+pub fn progress(total: usize, before: usize, quiet: bool) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }

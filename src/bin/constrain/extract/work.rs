@@ -13,7 +13,7 @@ use constrain::extract::{Chunk, Extraction, Extractor, FieldInfo, Merged, Origin
 use constrain::model::Model;
 use constrain::serve::{Client, Ticket};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ struct Limits {
 }
 
 /// A document on its way.
-pub struct Pending {
-    pub doc: Doc,
+struct Pending {
+    doc: Doc,
     parts: Result<Vec<Part>, String>,
 }
 
@@ -108,15 +108,39 @@ impl<'a> Worker<'a> {
     }
 
     /// Whether the user wants to stop.
-    pub fn is_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Does documents, so many at a time, and calls `each` with what became of them in their order. False if the user
+    /// wants to stop.
+    ///
+    /// # Errors
+    /// Those of `docs` and of `each`; the model is gone.
+    pub fn all(
+        &self,
+        docs: &mut dyn Iterator<Item = Result<Doc, Failure>>,
+        window: usize,
+        each: &mut dyn FnMut(Answer) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        let mut queue = VecDeque::new();
+        loop {
+            let next = if queue.len() < window { docs.next() } else { None };
+            if let Some(doc) = next {
+                queue.push_back(self.begin(doc?)?);
+                continue;
+            }
+            let Some(first) = queue.pop_front() else { return Ok(true) };
+            let Some(answer) = self.finish(first)? else { return Ok(false) };
+            each(answer)?;
+        }
     }
 
     /// Begins a document.
     ///
     /// # Errors
     /// The model is gone.
-    pub fn begin(&self, doc: Doc) -> Result<Pending, Failure> {
+    fn begin(&self, doc: Doc) -> Result<Pending, Failure> {
         let parts = match doc.text.clone() {
             Err(problem) => Err(problem),
             Ok(text) => {
@@ -141,7 +165,7 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// The model is gone.
-    pub fn finish(&self, pending: Pending) -> Result<Option<Answer>, Failure> {
+    fn finish(&self, pending: Pending) -> Result<Option<Answer>, Failure> {
         let Pending { doc, parts } = pending;
         let problem = |message: String| Problem { message, is_bug: false };
         let parts = match parts {
