@@ -1,4 +1,4 @@
-//! `constrain extract` and `constrain eval` as black boxes, on the model without weights.
+//! `constrain extract`, `constrain eval` and `--trace` as black boxes, on the model without weights.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -357,4 +357,46 @@ fn values_are_scored_against_their_labels() {
     assert_eq!(asked[0]["fields"]["/name"]["wrong"], 1);
     assert_eq!((&asked[0]["documents"], &asked[0]["failed"]), (&json!(13), &json!(0)));
     assert!(eval(&["--outputs", &out]).contains("/lines/*/n"));
+}
+
+#[test]
+fn a_trace_tells_the_story_of_the_output() {
+    let folder = Folder::new("trace");
+    let (schema, trace) = (folder.file("s.json", SCHEMA), folder.path("trace.jsonl"));
+    let generate = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+        command.args(["--model", "scripted:3", "--schema", &schema, "--max-tokens", "120"]);
+        command.args(["--seed", "5", "--trace", &trace, "--whitespace", "compact", "a prompt"]);
+        command.args(more);
+        run(command.env_remove("CONSTRAIN_MODEL").stdin(Stdio::null()))
+    };
+    for more in [&["-n", "2"][..], &["-n", "2", "--strategy", "lookup"]] {
+        let output = generate(more);
+        ended(&output, 0);
+        let steps = rows(&trace);
+        for (answer, line) in String::from_utf8_lossy(&output.stdout).lines().enumerate() {
+            let own: Vec<&Value> = steps.iter().filter(|step| step["answer"] == answer).collect();
+            let text: String = own.iter().filter_map(|step| step["text"].as_str()).collect();
+            // Half a character in a token is shown as one that cannot be shown.
+            let plain = |text: &str| text.chars().filter(char::is_ascii).collect::<String>();
+            assert_eq!(plain(&text), plain(line), "the tokens make the output");
+            for (at, step) in own.iter().enumerate() {
+                assert_eq!(step["step"], at);
+                let allowed = step["allowed"].as_u64().expect("a count");
+                assert!(allowed >= 1 && step["forced"] == (allowed == 1));
+                assert!(
+                    step["after"].is_null()
+                        || step["after"].as_array().is_some_and(
+                            |list| !list.is_empty() && list.len() as u64 <= allowed.min(5)
+                        ),
+                    "{step}"
+                );
+                let kept = step["kept"].as_f64();
+                assert!(kept.is_none_or(|kept| kept > 0.0 && kept <= 1.0 + 1e-9), "{step}");
+            }
+            let at = |pointer: &str| own.iter().any(|step| step["at"] == pointer);
+            assert!(at("") && at("/name") && at("/kind"), "places are told");
+        }
+    }
+    ended(&generate(&["--strategy", "beam"]), 2);
 }

@@ -48,6 +48,7 @@ mod strategy;
 mod text;
 pub(crate) mod track;
 mod verify;
+mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ mod tests;
 pub use fields::Field;
 pub use landing::SoftLanding;
 pub use strategy::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
+pub use watch::{StepView, Watch};
 
 use crate::constraint::Constraint;
 use crate::limits::Cancel;
@@ -94,6 +96,8 @@ pub struct Request {
     pub index: u64,
     /// Stops the run from another thread.
     pub cancel: Option<Cancel>,
+    /// Is told of every step, with strategies that choose one token after the other.
+    pub watch: Option<Watch>,
 }
 
 impl Request {
@@ -110,6 +114,7 @@ impl Request {
             log_probs: None,
             index: 0,
             cancel: None,
+            watch: None,
         }
     }
 

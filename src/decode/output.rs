@@ -4,7 +4,7 @@
 use crate::constraint::Constraint;
 use crate::decode::text::TextStream;
 use crate::decode::verify::{Law, decide};
-use crate::decode::{FinishReason, Outcome, Request, Statistics, Strategy};
+use crate::decode::{FinishReason, Outcome, Request, Statistics, StepView, Strategy};
 use crate::error::{Kind, Result};
 use crate::matcher::{Mask, Matcher};
 use crate::sample::logprob::{StepLogProbs, log_probs};
@@ -115,6 +115,8 @@ pub(crate) struct Output<'r> {
     pub text: TextStream,
     pub log_probs: Vec<StepLogProbs>,
     pub statistics: Statistics,
+    /// The time of the model up to the last step that was watched.
+    watched: Duration,
 }
 
 impl<'r> Output<'r> {
@@ -132,6 +134,7 @@ impl<'r> Output<'r> {
             log_probs: Vec::new(),
             statistics,
             request,
+            watched: Duration::ZERO,
         })
     }
 
@@ -189,6 +192,22 @@ impl<'r> Output<'r> {
         }
         self.statistics.sample_time += clock.elapsed();
         Ok(token)
+    }
+
+    /// Tells whoever watches of a token that was chosen.
+    pub fn watch(
+        &mut self,
+        (token, mask): (TokenId, Mask<'_>),
+        logits: Option<&[f32]>,
+        mask_time: Duration,
+    ) {
+        let Some(watch) = &self.request.watch else { return };
+        let model_time = self.statistics.prompt_time + self.statistics.model_time;
+        let since = model_time.saturating_sub(self.watched);
+        let step =
+            StepView { before: &self.tokens, token, mask, logits, mask_time, model_time: since };
+        watch.see(&step);
+        self.watched = model_time;
     }
 
     /// Takes a chosen token.

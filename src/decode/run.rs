@@ -155,6 +155,7 @@ impl<'m> Decoder<'m> {
             (Some(token), _) => {
                 self.main.feed(pending, false)?;
                 output.statistics.time_model(clock.elapsed(), output.tokens.len());
+                ready.force(output, token);
                 token
             }
             (None, Strategy::Contrastive(contrastive)) => {

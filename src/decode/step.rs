@@ -13,7 +13,7 @@ use crate::decode::verify::Law;
 use crate::error::Result;
 use crate::matcher::Mask;
 use crate::vocab::TokenId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is known of a step before its logits.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(crate) struct Ready {
     bias: Option<Vec<f32>>,
     /// The only token that is allowed.
     only: Option<TokenId>,
+    /// What it took to find out.
+    time: Duration,
 }
 
 impl Ready {
@@ -42,7 +44,8 @@ impl Ready {
         self.is_dense = matches!(mask, Mask::Dense(_));
         self.only = (mask.count() == 1).then(|| mask.iter().next()).flatten();
         output.statistics.forced_tokens += usize::from(self.only.is_some());
-        output.statistics.mask_time += clock.elapsed();
+        self.time = clock.elapsed();
+        output.statistics.mask_time += self.time;
         Ok(())
     }
 
@@ -57,6 +60,11 @@ impl Ready {
         self.only.filter(|_| output.request.log_probs.is_none())
     }
 
+    /// Notes that the forced token is taken.
+    pub fn force(&self, output: &mut Output<'_>, token: TokenId) {
+        output.watch((token, self.mask()), None, self.time);
+    }
+
     /// The next token: from `scores` instead of the logits, if there are any; the drafted one by the
     /// rejection rule, if it is given with the law that it was drawn from.
     pub fn choose(
@@ -66,6 +74,8 @@ impl Ready {
         drafted: Option<(TokenId, Option<&Law>)>,
     ) -> Result<TokenId> {
         let landed = self.bias.as_ref().map(|bias| landing::land(row, bias));
-        output.choose(self.mask(), (row, scores.or(landed.as_deref())), drafted)
+        let token = output.choose(self.mask(), (row, scores.or(landed.as_deref())), drafted)?;
+        output.watch((token, self.mask()), Some(row), self.time);
+        Ok(token)
     }
 }

@@ -150,6 +150,7 @@ impl Running {
             let forced = ready.forced(output).filter(|_| ahead.len() < AHEAD);
             let Some(token) = forced else { return Ok(None) };
             self.is_ready = false;
+            ready.force(output, token);
             let mut say = |text: &str| line.say(text);
             let finish = output.take(guard, token, (&facts.vocabulary, &mut say))?;
             if let Some(finish) = finish {

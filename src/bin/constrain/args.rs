@@ -196,6 +196,9 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "N", help_heading = "Output", requires = "json")]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=20))]
     pub logprobs: Option<usize>,
+    /// Write one line of JSON per token: what was allowed, what was likely, what was chosen, and how long it took
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub trace: Option<PathBuf>,
     /// Print the text while it is generated, before the final check of the whole
     #[arg(long, help_heading = "Output")]
     pub stream: bool,

@@ -13,6 +13,7 @@ use crate::reasoning;
 use crate::receipt::Receipt;
 use crate::report::Failure;
 use crate::strategy::Plan;
+use crate::trace::Trace;
 use crate::verify::Verifier;
 use constrain::decode::{Decoder, Field, FinishReason, Outcome, Request};
 use constrain::extract::is_reasoning;
@@ -54,6 +55,11 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     if plan.fields && args.stream {
         return Err(Failure::new("fields that are decoded side by side cannot be streamed"));
     }
+    if args.trace.is_some() && !plan.is_stepwise() {
+        return Err(Failure::new(
+            "only strategies that choose one token after the other are traced",
+        ));
+    }
     let draws = plan.draws() && !settings.is_greedy();
     if !verbosity.quiet {
         hints(args, &settings, draws);
@@ -82,7 +88,12 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     if let Some(assistant) = &mut assistant {
         decoder = decoder.with_assistant(&mut **assistant);
     }
-    job.run(&mut decoder)?;
+    let trace = args.trace.as_deref();
+    let trace = trace.map(|path| Trace::new(path, decoder.model().vocabulary())).transpose()?;
+    let done = job.run(&mut decoder, trace.as_ref());
+    // A trace is wanted above all where something went wrong.
+    trace.map_or(Ok(()), |trace| trace.finish())?;
+    done?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -117,7 +128,7 @@ fn draw_seed() -> u64 {
 }
 
 impl Job<'_> {
-    fn run(&self, decoder: &mut Decoder<'_>) -> Result<(), Failure> {
+    fn run(&self, decoder: &mut Decoder<'_>, trace: Option<&Trace>) -> Result<(), Failure> {
         let model = decoder.model();
         let prompt = model.chat(&self.messages)?;
         if self.args.show_prompt {
@@ -131,6 +142,7 @@ impl Job<'_> {
             strategy: self.plan.strategy(&vocabulary, &prompt.tokens),
             stop: self.args.sampling.stop.clone(),
             log_probs: self.args.logprobs,
+            watch: trace.map(|trace| trace.watch(self.form.is_schema())),
             ..Request::new(prompt.tokens).constrained(constraint.clone())
         };
         let name = model.name();

@@ -28,6 +28,7 @@ mod receipt;
 mod report;
 mod spans;
 mod strategy;
+mod trace;
 mod verify;
 
 use args::{Cli, Command};

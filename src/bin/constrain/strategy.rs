@@ -236,6 +236,11 @@ fn needed(path: &Option<PathBuf>, flag: &str) -> Result<Option<PathBuf>, Failure
 }
 
 impl Plan {
+    /// Whether it chooses one token after the other.
+    pub fn is_stepwise(&self) -> bool {
+        !self.fields && !matches!(self.strategy, Strategy::Beam(_))
+    }
+
     /// The strategy for a prompt.
     pub fn strategy(&self, vocabulary: &Vocabulary, prompt: &[TokenId]) -> Strategy {
         let mut strategy = self.strategy.clone();
