@@ -43,3 +43,8 @@ pub use grammar::Grammar;
 pub use limits::Limits;
 pub use matcher::{Mask, Matcher};
 pub use vocab::{TokenId, Vocabulary};
+
+/// The example of README.md compiles and runs.
+#[cfg(all(doctest, feature = "schemars"))]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -8,15 +8,22 @@
 //!                  └─ "no" ──────┘                        └─ 12 ──┘
 //! ```
 //!
-//! `/a` is as probable as its three tokens together, among what the schema allows at each step;
-//! forced tokens have probability 1 there. Keys and punctuation outside count for nothing, so that
-//! long keys make no field look unsure. Three details make the figures mean what they say:
+//! At each token of a value, the tokens that the schema allows are of three kinds:
 //!
-//! * At the first token of a value, tokens that differ only in white space before it count
-//!   together: `␣"` and `"` begin the same value.
-//! * A number says where it ends only by the token after it. What that token's alternatives would have
-//!   added (another digit, a point, an exponent) is taken off.
-//! * `kept` is the least share of the model's own law that the mask left, at the tokens of the value.
+//! ```text
+//! at ␣"         for it       ␣"   "   "no   "no",      the value goes on as it did, at least as far
+//!               against it   "yes   null               the value is another one
+//!               neither      ␣                         it says nothing yet, or differs in what is not the value
+//! ```
+//!
+//! and the probability of the value is the product of for / (for + against). So white space, keys and
+//! punctuation count for nothing, whether or not a token joins them to a value, and spellings of one
+//! value are not held against each other. A number says where it ends only by the token after it, which
+//! is against it if it goes on with a digit, a point or an exponent.
+//!
+//! `kept` is the least share of the model's own law that the mask left, at the tokens of the value.
+//!
+//! Of the tokens, as many alternatives are known as the request asked for; the rest counts as against.
 
 use crate::decode::Outcome;
 use crate::extract::{Alternative, Node, Sureness, Tracker, ValueKind, Warning, WarningKind};
@@ -41,6 +48,8 @@ pub(crate) struct Steps<'a> {
     begin: usize,
     /// Where each token ends in the bytes.
     ends: Vec<usize>,
+    /// Before which bytes no white space may be added.
+    inside: Vec<bool>,
     /// One per token, none at all if not asked for.
     log_probs: &'a [StepLogProbs],
 }
@@ -63,7 +72,14 @@ impl<'a> Steps<'a> {
             end += len(token);
             end
         });
-        Self { vocabulary, bytes, begin, ends: ends.collect(), log_probs: &outcome.log_probs }
+        Self {
+            vocabulary,
+            bytes,
+            begin,
+            ends: ends.collect(),
+            inside: inside(bytes),
+            log_probs: &outcome.log_probs,
+        }
     }
 
     /// The tokens that have a byte of a range.
@@ -81,32 +97,68 @@ impl<'a> Steps<'a> {
         self.vocabulary.bytes(token).unwrap_or_default()
     }
 
+    /// Compares another token at a step with the text, white space between values aside.
+    fn compare(&self, step: usize, other: TokenId, value: usize) -> Compared {
+        let other = self.text(other);
+        let mut at = self.start(step);
+        let mut value_from = (at >= value).then_some(0);
+        for (index, &byte) in other.iter().enumerate() {
+            let reached = at;
+            while self.is_blank(at) {
+                at += 1;
+            }
+            if at >= value && value_from.is_none() && !byte.is_ascii_whitespace() {
+                value_from = Some(index);
+            }
+            if self.bytes.get(at) == Some(&byte) {
+                at += 1;
+            } else if self.inside.get(at) == Some(&true) || !byte.is_ascii_whitespace() {
+                return Compared { at, reached, differs: Some(index), value_from };
+            }
+        }
+        Compared { at, reached: at, differs: None, value_from }
+    }
+
+    /// Whether a byte of the text is white space between values.
+    fn is_blank(&self, at: usize) -> bool {
+        let blank = self.bytes.get(at).is_some_and(u8::is_ascii_whitespace);
+        blank && self.inside.get(at) == Some(&false)
+    }
+
     /// How sure the model is of a value that holds no others.
     pub fn sureness(&self, node: &Node) -> Option<Sureness> {
         let range = node.range().filter(|_| node.kind.is_scalar())?;
         let tokens = self.of(&range);
         let own = self.log_probs.get(tokens.clone()).filter(|own| !own.is_empty())?;
+        let number = node.kind == ValueKind::Number;
         let (mut probability, mut kept) = (1.0, 1.0_f64);
         let mut alternatives = Vec::new();
         for (index, step) in tokens.clone().zip(own) {
-            // The tokens that begin the value alike.
-            let (same, others): (Vec<&LogProb>, Vec<&LogProb>) = step
-                .alternatives
-                .iter()
-                .filter(|other| other.token != step.chosen.token)
-                .partition(|other| self.is_alike(other, step, index, &range));
-            let so_far = probability;
-            let chance = |p: &LogProb| p.constrained.exp();
-            let alike: f64 = same.into_iter().map(chance).sum();
-            probability *= (chance(&step.chosen) + alike).min(1.0);
+            // A number is over when the token reaches beyond it.
+            let reach = self.ends[index].min(range.end + usize::from(number));
+            let (mut agree, mut open) = (step.chosen.constrained.exp(), 0.0);
+            let before = probability;
+            for other in step.alternatives.iter().filter(|p| p.token != step.chosen.token) {
+                let compared = self.compare(index, other.token, range.start);
+                let chance = other.constrained.exp();
+                match compared.verdict(&range, reach, number.then(|| self.text(other.token))) {
+                    Verdict::For => agree += chance,
+                    Verdict::Neither => open += chance,
+                    Verdict::Against => {
+                        let probability = before * chance;
+                        if probability >= ALTERNATIVE_MIN {
+                            let begins = self.begins(index, other.token, &compared, &range);
+                            alternatives.push(Alternative { begins, probability });
+                        }
+                    }
+                }
+            }
+            // What is open may round to all there is.
+            let decided = (1.0 - open).max(agree);
+            probability *= if decided > 0.0 { (agree / decided).min(1.0) } else { 0.0 };
             kept = kept.min(step.mask_mass);
-            alternatives.extend(others.into_iter().filter_map(|other| {
-                let probability = so_far * chance(other);
-                (probability >= ALTERNATIVE_MIN)
-                    .then(|| Alternative { begins: self.begins(index, other, &range), probability })
-            }));
         }
-        if node.kind == ValueKind::Number {
+        if number && self.ends.get(tokens.end.saturating_sub(1)) == Some(&range.end) {
             probability *= self.ends_here(tokens.end);
         }
         alternatives.sort_by(|a, b| b.probability.total_cmp(&a.probability));
@@ -114,43 +166,24 @@ impl<'a> Steps<'a> {
         Some(Sureness { probability, kept, alternatives, choices: Vec::new() })
     }
 
-    /// Whether another token differs from the chosen one only in what stands before the value.
-    fn is_alike(
-        &self,
-        other: &LogProb,
-        step: &StepLogProbs,
-        index: usize,
-        range: &Range<usize>,
-    ) -> bool {
-        let before = range.start.saturating_sub(self.start(index));
-        if index > 0 && before == 0 && self.start(index) > range.start {
-            return false;
-        }
-        let chosen = self.text(step.chosen.token);
-        let own = chosen.get(before..).unwrap_or_default();
-        let rest = self.text(other.token).trim_ascii_start();
-        // What stands before the value in this token may be more than white space.
-        let before = chosen.get(..before).unwrap_or_default().trim_ascii_start();
-        rest.strip_prefix(before).is_some_and(|rest| rest.trim_ascii_start() == own)
-    }
-
     /// How a value would have begun with another token at a step.
-    fn begins(&self, index: usize, other: &LogProb, range: &Range<usize>) -> String {
-        let start = self.start(index);
-        let said = self.bytes.get(range.start..start).unwrap_or_default();
-        let other = self.text(other.token);
-        let text = [said, other].concat();
-        let text = if said.is_empty() { text.trim_ascii_start() } else { &text };
-        String::from_utf8_lossy(text).into_owned()
+    fn begins(
+        &self,
+        index: usize,
+        other: TokenId,
+        compared: &Compared,
+        range: &Range<usize>,
+    ) -> String {
+        let said = self.bytes.get(range.start..self.start(index)).unwrap_or_default();
+        let from = compared.value_from.unwrap_or_default();
+        let other = self.text(other).get(from..).unwrap_or_default();
+        String::from_utf8_lossy(&[said, other].concat()).into_owned()
     }
 
     /// The probability that a number ends before a step.
     fn ends_here(&self, index: usize) -> f64 {
         let Some(step) = self.log_probs.get(index) else { return 1.0 };
-        let goes_on = |other: &&LogProb| {
-            let first = self.text(other.token).first();
-            first.is_some_and(|byte| byte.is_ascii_digit() || b".eE".contains(byte))
-        };
+        let goes_on = |other: &&LogProb| self.text(other.token).first().is_some_and(continues);
         let more = step.alternatives.iter().filter(goes_on).map(|p| p.constrained.exp());
         (1.0 - more.sum::<f64>()).clamp(0.0, 1.0)
     }
@@ -160,47 +193,98 @@ impl<'a> Steps<'a> {
         let mut warnings: Vec<Warning> = Vec::new();
         for (index, step) in self.log_probs.iter().enumerate().take(self.ends.len()) {
             let probability = step.favourite.raw.exp();
-            let wanted = self.text(step.favourite.token);
-            if step.favourite.allowed || probability < WANTED_MIN || wanted.is_empty() {
+            if step.favourite.allowed || probability < WANTED_MIN {
                 continue;
             }
-            if let Some((node, kind)) = self.place(tracker, index, wanted) {
+            let compared = self.compare(index, step.favourite.token, 0);
+            let Some(differs) = compared.differs else { continue };
+            let wanted = self.text(step.favourite.token).get(differs..).unwrap_or_default();
+            let Some((node, kind)) = self.place(tracker, compared.at, wanted) else { continue };
+            // The first one tells most: what follows it is what the model did not want to say.
+            if !warnings.iter().any(|warning| warning.pointer == node.pointer) {
                 let wanted = String::from_utf8_lossy(wanted).into_owned();
-                let known = |warning: &Warning| warning.pointer == node.pointer;
-                // The first one tells most: what follows it is what the model did not want to say.
-                if !warnings.iter().any(known) {
-                    let pointer = node.pointer.clone();
-                    warnings.push(Warning { pointer, kind, wanted, probability });
-                }
+                let pointer = node.pointer.clone();
+                warnings.push(Warning { pointer, kind, wanted, probability });
             }
         }
         warnings
     }
 
-    /// What a forbidden wish at a step is about, if it is about a value.
+    /// What a forbidden wish is about that parts from the text at a byte, if it is about a value.
     fn place<'t>(
         &self,
         tracker: &'t Tracker,
-        index: usize,
+        at: usize,
         wanted: &[u8],
     ) -> Option<(&'t Node, WarningKind)> {
-        let start = self.start(index);
-        let said = self.bytes.get(start..*self.ends.get(index)?)?;
-        let blank = said.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let first = start + blank;
-        let node = tracker.nodes().get(tracker.at(first)?)?;
-        let byte = *self.bytes.get(first)?;
-        let last = node.end == Some(first + 1);
-        match node.kind {
-            ValueKind::Array if last && byte == b']' => {
-                let on = wanted.trim_ascii_start().first() == Some(&b',');
-                on.then_some((node, WarningKind::ListClosed))
-            }
-            ValueKind::String if last && first > node.start => {
+        let node = tracker.nodes().get(tracker.at(at)?)?;
+        let last = node.end == Some(at + 1);
+        match (node.kind, wanted.first()?) {
+            (ValueKind::Array, b',') if last => Some((node, WarningKind::ListClosed)),
+            (ValueKind::String, _) if last && at > node.start => {
                 Some((node, WarningKind::StringClosed))
             }
-            kind if kind.is_scalar() => Some((node, WarningKind::FavouriteForbidden)),
+            (kind, _) if kind.is_scalar() => Some((node, WarningKind::FavouriteForbidden)),
             _ => None,
         }
     }
 }
+
+/// Whether a number goes on with a byte.
+fn continues(byte: &u8) -> bool {
+    byte.is_ascii_digit() || b".eE".contains(byte)
+}
+
+/// How far another token goes along with the text.
+struct Compared {
+    /// Where in the text it parts from it, or as far as it goes.
+    at: usize,
+    /// The same before white space in the text.
+    reached: usize,
+    /// The byte of the token that differs.
+    differs: Option<usize>,
+    /// The first byte of the token that is part of the value.
+    value_from: Option<usize>,
+}
+
+/// What another token says about a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    For,
+    Against,
+    Neither,
+}
+
+impl Compared {
+    /// For a value in `range`, of which the chosen token decides what is before `reach`; the text of
+    /// the other token if the value is a number, which must end where it did.
+    fn verdict(&self, range: &Range<usize>, reach: usize, number: Option<&[u8]>) -> Verdict {
+        let next = |at: usize| number.and_then(|text| text.get(at)).is_some_and(continues);
+        match self.differs {
+            Some(_) if self.at < range.start => Verdict::Neither,
+            Some(_) if self.at < range.end => Verdict::Against,
+            Some(at) if self.reached == range.end && next(at) => Verdict::Against,
+            Some(_) => Verdict::For,
+            None if self.at >= reach => Verdict::For,
+            None => Verdict::Neither,
+        }
+    }
+}
+
+/// Before which bytes of a document no white space may be added: those within strings, numbers and
+/// literals.
+fn inside(bytes: &[u8]) -> Vec<bool> {
+    let (mut string, mut escaped, mut word) = (false, false, false);
+    let part = |&byte: &u8| {
+        let is_word = byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        let inside = string || word && is_word;
+        string ^= byte == b'"' && !escaped;
+        escaped = inside && string && byte == b'\\' && !escaped;
+        word = !string && is_word;
+        inside
+    };
+    bytes.iter().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests;
