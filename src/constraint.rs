@@ -91,7 +91,8 @@ impl Constraint {
     /// # Errors
     /// [`Kind::Unsatisfiable`] if nothing matches, [`Kind::TooComplex`] when a budget of the
     /// grammar's [`crate::Limits`] is exceeded, [`Kind::BadGrammar`] for a special token that
-    /// the vocabulary does not have.
+    /// the vocabulary does not have, [`Kind::BudgetTooSmall`] if a field has fewer tokens than its
+    /// shortest value takes.
     pub fn new(grammar: &Grammar, vocabulary: &Vocabulary) -> Result<Self> {
         Self::compile(Arc::new(grammar.clone()), vocabulary, None)
     }
@@ -120,14 +121,20 @@ impl Constraint {
         let vocabulary = vocabulary.clone();
         let configs = Mutex::new(Arc::new(Configs::new(&start, program.limits().cache_bytes)));
         let basis = Basis { program, tables, specials };
-        Ok(Self(Arc::new(Inner {
+        let constraint = Self(Arc::new(Inner {
             vocabulary,
             basis,
             start,
             configs,
             costs: OnceLock::new(),
             plan: OnceLock::new(),
-        })))
+        }));
+        if constraint.basis().program.has_budgets() {
+            let configs = constraint.configs();
+            let basis = constraint.basis();
+            Judge { costs: constraint.costs(), basis, configs: &configs }.check_parts()?;
+        }
+        Ok(constraint)
     }
 
     /// The vocabulary.

@@ -210,7 +210,13 @@ impl Matcher {
         if self.configs.known_mask(self.here()).is_none() {
             self.renew();
             let basis = self.constraint.basis();
-            self.own = self.configs.learn_mask(basis, self.here(), &self.text)?;
+            self.own = match basis.program.has_budgets() {
+                true => self.judge().learn_mask(self.here(), &self.text)?,
+                false => self.configs.learn_mask(basis, self.here(), &self.text)?,
+            };
+        }
+        if self.constraint.basis().program.has_budgets() && self.allowed().is_empty() {
+            self.own = Some(self.without_parts()?);
         }
         Ok(())
     }
@@ -225,8 +231,9 @@ impl Matcher {
     /// # Errors
     /// [`Kind::Rejected`] if the token is not allowed, or not with what is left of the budget; the state is unchanged then.
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
+        self.learn_parts()?;
         if let Some(next) = self.configs.known_move(self.here(), token) {
-            if self.budget.is_some() {
+            if self.budget.is_some() || self.constraint.basis().program.has_budgets() {
                 self.afford(Some(token), Ok(Some(next)))?;
             }
             let bytes = self.constraint.vocabulary().bytes(token).unwrap_or_default();
@@ -284,6 +291,7 @@ impl Matcher {
     /// the state is unchanged then.
     pub fn accept_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.renew();
+        self.learn_parts()?;
         let before = self.text.len();
         self.text.extend_from_slice(bytes);
         let basis = self.constraint.basis();

@@ -115,6 +115,7 @@ struct Reasoning {
     begin: Marker,
     end: Marker,
     limit: Option<u64>,
+    tokens: Option<u32>,
 }
 
 /// Free text with tags in it.
@@ -146,7 +147,17 @@ impl Tags {
     /// space may follow.
     #[must_use]
     pub fn reasoning(mut self, begin: Marker, end: Marker, limit: Option<u64>) -> Self {
-        self.reasoning = Some(Reasoning { begin, end, limit });
+        self.reasoning = Some(Reasoning { begin, end, limit, tokens: None });
+        self
+    }
+
+    /// At most so many tokens begin in the reasoning part, the marker that ends it included. Without
+    /// such a part this says nothing.
+    #[must_use]
+    pub fn reasoning_tokens(mut self, tokens: u32) -> Self {
+        if let Some(part) = &mut self.reasoning {
+            part.tokens = Some(tokens);
+        }
         self
     }
 
@@ -202,11 +213,18 @@ impl Tags {
             items.push(grammar.add(Node::Seq(parts)));
         }
         let mut whole = Vec::new();
-        if let Some(Reasoning { begin, end, limit }) = &self.reasoning {
+        if let Some(Reasoning { begin, end, limit, tokens }) = &self.reasoning {
             whole.push(marker(&mut grammar, begin));
             let ends = [end.clone()];
             let free = Free::of(&mut grammar.exprs, &ends, *limit);
-            whole.extend(free.up_to(&mut grammar, end));
+            let part = free.up_to(&mut grammar, end);
+            match *tokens {
+                None => whole.extend(part),
+                Some(tokens) => {
+                    let item = grammar.add(Node::Seq(part));
+                    whole.push(grammar.add(Node::Within { item, tokens }));
+                }
+            }
             whole.push(white_space(&mut grammar));
         }
         let item = grammar.add(Node::Alt(items));

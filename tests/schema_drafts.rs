@@ -122,7 +122,7 @@ fn names(grammar: &Grammar) -> Vec<String> {
         match grammar.node(id) {
             Node::Object(spec) => return spec.properties.iter().map(|p| p.name.clone()).collect(),
             Node::Seq(parts) | Node::Alt(parts) => todo.extend(parts.iter().rev()),
-            Node::Rule(target) => todo.push(*target),
+            Node::Rule(target) | Node::Within { item: target, .. } => todo.push(*target),
             _ => {}
         }
     }

@@ -13,15 +13,18 @@
 //! escape (13 bytes to finish), then the brace: worst 14. With 16 tokens left the mask is ample; with
 //! fewer, tokens such as `\u` fall away; with 3 left only what closes the string remains.
 
+use std::borrow::Cow;
+
 use hashbrown::HashSet;
 
 use super::plan::{self, Plan};
 use super::prices::Pricer;
 use super::{Costs, NEVER};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::expr::LiteralId;
+use crate::grammar::Node;
 use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
-use crate::mask::allowed::Parts;
+use crate::mask::allowed::{Allowed, Parts};
 use crate::mask::collect::Followers;
 use crate::mask::{Basis, BoundaryId, ConfigId, Configs, Memo, TableId, TokenSet};
 use crate::vocab::TokenId;
@@ -83,7 +86,48 @@ impl Judge<'_> {
     /// As [`Judge::cost`].
     pub fn narrow(&self, id: ConfigId, text: &[u8], left: u64) -> Result<Parts> {
         let threads = self.configs.get(id).threads();
-        self.study(|narrow| narrow.narrow(threads, text, left))
+        self.study(|narrow| Ok(narrow.narrow(threads, text, left)?.0))
+    }
+
+    /// The mask of a configuration that keeps to the budgets of parts: `None` if it is to be read
+    /// from [`Configs::known_mask`], else a mask that holds for this output alone.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn learn_mask(&self, id: ConfigId, text: &[u8]) -> Result<Option<Allowed>> {
+        if self.configs.known_mask(id).is_some() {
+            return Ok(None);
+        }
+        let threads = self.configs.get(id).threads();
+        let (mut parts, tried) = self.study(|narrow| narrow.narrow(threads, text, NEVER))?;
+        let allowed = parts.finish(&self.basis.tables, &self.basis.specials);
+        if tried {
+            return Ok(Some(allowed));
+        }
+        self.configs.keep_mask(id, allowed);
+        Ok(None)
+    }
+
+    /// Whether a part that has a budget can be completed within it, for every part of the grammar.
+    ///
+    /// # Errors
+    /// [`crate::Kind::BudgetTooSmall`] with the budget that would do; as [`Judge::cost`].
+    pub fn check_parts(&self) -> Result<()> {
+        let (costs, program) = (self.costs, &self.basis.program);
+        let nodes = costs.nodes(program)?;
+        for (id, node) in program.grammar().nodes() {
+            let Node::Within { item, tokens } = node else { continue };
+            if !program.fits(*item, 0) {
+                continue;
+            }
+            let min = costs.tokens_alone(program, nodes, id);
+            if min > u64::from(*tokens) {
+                let error = part_too_small(*tokens, min);
+                let stated = program.grammar().budgets.iter().find(|(node, _)| *node == id);
+                return Err(stated.map_or(error.clone(), |(_, place)| error.at(place.clone())));
+            }
+        }
+        Ok(())
     }
 
     /// The same where that is nothing: with as few tokens more as help.
@@ -99,7 +143,7 @@ impl Judge<'_> {
         self.study(|narrow| {
             let mut enough = left;
             loop {
-                let parts = narrow.narrow(threads, text, enough)?;
+                let (parts, _) = narrow.narrow(threads, text, enough)?;
                 if !parts.is_empty() || enough > left.saturating_add(FARTHEST) {
                     return Ok(parts);
                 }
@@ -128,6 +172,17 @@ impl Judge<'_> {
             Ok(result)
         })
     }
+}
+
+#[cold]
+fn part_too_small(tokens: u32, min: u64) -> Error {
+    let kind = Kind::BudgetTooSmall { min };
+    if min == NEVER {
+        let message = format!("no value within the {tokens} tokens of a field can be planned");
+        return Error::new(kind, message).help("lower the least counts and lengths of the field");
+    }
+    let message = format!("a field may have {tokens} tokens, but its shortest value takes {min}");
+    Error::new(kind, message).help(format!("allow it at least {min} tokens"))
 }
 
 /// Most tokens by which an estimate is corrected.
@@ -181,6 +236,11 @@ impl Narrow<'_> {
         &self.basis.program
     }
 
+    /// Threads when a token begins.
+    pub fn ticked<'t>(&mut self, threads: &'t [Thread]) -> Cow<'t, [Thread]> {
+        self.sequence.tick(&self.basis.program, threads)
+    }
+
     /// The cost of a thread.
     pub fn thread(&mut self, thread: Thread) -> u64 {
         let program = &self.basis.program;
@@ -224,9 +284,13 @@ impl Narrow<'_> {
 
     /// At least the cost of any configuration one token later.
     fn worst(&mut self, threads: &[Thread]) -> Result<u64> {
+        let threads = &self.ticked(threads);
+        // What a part has no budget for is not in the mask without one of the whole either.
+        let parts = self.program().has_budgets();
+        let counts = |cost: &u64| !parts || *cost != NEVER;
         let mut worst = 0;
         let mut todo = self.begin(threads, &mut |narrow, thread, _| {
-            worst = worst.max(narrow.after(thread, None));
+            worst = worst.max(Some(narrow.after(thread, None)).filter(counts).unwrap_or(0));
         });
         while let Some((boundary, at)) = todo.pop() {
             if worst == NEVER {
@@ -238,7 +302,7 @@ impl Narrow<'_> {
                 let doubt = boundary != BoundaryId::ROOT && self.in_doubt(at);
                 worst = worst.max(match self.bound(at) {
                     NEVER if doubt => return Ok(NEVER),
-                    NEVER => self.worst_end(boundary, at),
+                    NEVER => self.worst_end(boundary, at, &counts),
                     // A key that is not known may be one more that cannot come.
                     bound => bound.saturating_add(2 * u64::from(doubt)),
                 });
@@ -249,10 +313,15 @@ impl Narrow<'_> {
     }
 
     /// The greatest cost where a token inside the terminal of `at` ends.
-    fn worst_end(&mut self, boundary: BoundaryId, at: Thread) -> u64 {
+    fn worst_end(
+        &mut self,
+        boundary: BoundaryId,
+        at: Thread,
+        counts: &dyn Fn(&u64) -> bool,
+    ) -> u64 {
         let (tables, states) = (&self.basis.tables, self.program().states());
         let ends = self.costs.ends.get(tables, states, boundary, at.state);
-        ends.iter().map(|&(state, _)| self.end_cost(at, state)).max().unwrap_or(0)
+        ends.iter().map(|&(state, _)| self.end_cost(at, state)).filter(counts).max().unwrap_or(0)
     }
 
     /// Where the chains of tables begin; `special` is told of the threads that are special tokens.
@@ -289,14 +358,17 @@ impl Narrow<'_> {
         }
     }
 
-    fn narrow(&mut self, threads: &[Thread], text: &[u8], left: u64) -> Result<Parts> {
+    /// The mask, and whether it depends on the output.
+    fn narrow(&mut self, threads: &[Thread], text: &[u8], left: u64) -> Result<(Parts, bool)> {
+        let threads = &self.ticked(threads);
         let tables = &self.basis.tables;
         let mut out = Parts::default();
+        let mut tried = false;
         if threads.contains(&Thread::END) && left > 0 {
             out.tokens.extend_from_slice(tables.vocabulary().end_tokens());
         }
         // Without the token itself and the end token.
-        let Some(most) = left.checked_sub(2) else { return Ok(out) };
+        let Some(most) = left.checked_sub(2) else { return Ok((out, tried)) };
         let mut todo = self.begin(threads, &mut |narrow, thread, index| {
             if narrow.after(thread, None) <= most {
                 out.specials.push(index);
@@ -307,6 +379,7 @@ impl Narrow<'_> {
                 let table = tables.get(tables.table(self.program().states(), boundary, at.state));
                 let mut tokens = table.inside.ids();
                 table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                tried = true;
                 for token in tokens {
                     if self.tried(threads, text, token)? <= most {
                         out.tokens.push(token);
@@ -318,10 +391,11 @@ impl Narrow<'_> {
             self.take(boundary, at, id, most, &mut out);
             self.follow(at, &tables.get(id).exits, &mut todo);
         }
-        Ok(out)
+        Ok((out, tried))
     }
 
     fn costs_after(&mut self, threads: &[Thread], text: &[u8]) -> Result<Vec<u64>> {
+        let threads = &self.ticked(threads);
         let tables = &self.basis.tables;
         let mut costs = vec![NEVER; tables.vocabulary().len()];
         let mut lower = |ids: &mut dyn Iterator<Item = TokenId>, cost: u64| {

@@ -229,7 +229,7 @@ fn equation(
             }
             (Price::tokens(costs.terminal(program, start.state, start.excess)), 0)
         }
-        Node::Rule(target) => parts.get(*target),
+        Node::Rule(target) | Node::Within { item: target, .. } => parts.get(*target),
         Node::Seq(list) => {
             fuel.spend(list.len() as u64)?;
             let sum = |(price, height): (Price, u8), &part: &NodeId| {

@@ -472,7 +472,7 @@ impl<'a> Owed<'a> {
             visited.push(node);
             let (value, height) = (self.value)(node, depth);
             let (price, is_endless) = match self.program.node(node) {
-                Node::Rule(target) => {
+                Node::Rule(target) | Node::Within { item: target, .. } => {
                     todo.push(*target);
                     continue;
                 }

@@ -24,6 +24,7 @@ use std::collections::BinaryHeap;
 
 use hashbrown::HashMap;
 
+use super::NEVER;
 use super::narrow::{Judge, Narrow};
 use crate::error::Result;
 use crate::machine::Thread;
@@ -155,7 +156,12 @@ impl Search {
         if tokens > self.most || self.known.get(&thread).is_some_and(|&known| known <= tokens) {
             return;
         }
-        let rest = if self.breadth { 0 } else { narrow.thread(thread) };
+        let parts = narrow.basis.program.has_budgets();
+        let rest = if self.breadth && !parts { 0 } else { narrow.thread(thread) };
+        if parts && rest == NEVER {
+            return;
+        }
+        let rest = if self.breadth { 0 } else { rest };
         self.known.insert(thread, tokens);
         let rank = tokens.saturating_add(rest);
         self.queue.push((Reverse(rank), tokens, Reverse(self.places.len())));
@@ -170,6 +176,7 @@ impl Search {
         }
         let tokens = tokens + 1;
         let mut after = Vec::new();
+        let thread = narrow.ticked(&[thread]).first().copied().unwrap_or(thread);
         let mut todo = narrow.begin(&[thread], &mut |narrow, at, index| {
             let special = narrow.basis.specials.get(index as usize).and_then(first);
             let followers = narrow.followers_of(at, None);

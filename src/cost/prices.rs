@@ -82,14 +82,14 @@ impl Pricer<'_> {
         let leads = self.leads(stack);
         let cost = |lead: &Lead| match piece {
             Piece::Text(text) => texts::tokens(vocabulary, text, lead),
-            Piece::Tokens(tokens) => first(lead).saturating_add(*tokens),
+            Piece::Tokens(tokens) => on(lead, *tokens),
         };
         leads.iter().map(cost).min().unwrap_or(NEVER)
     }
 
-    /// The cost of a stack: of what follows once what is on top of it is complete.
-    pub fn stack(&mut self, stack: StackId) -> u64 {
-        self.leads(stack).iter().map(first).min().unwrap_or(NEVER)
+    /// The cost of so many tokens on top of a stack.
+    fn below(&mut self, tokens: u64, stack: StackId) -> u64 {
+        self.leads(stack).iter().map(|lead| on(lead, tokens)).min().unwrap_or(NEVER)
     }
 
     /// How the completions of a stack begin, the cheapest first. There are none where a declared
@@ -111,22 +111,26 @@ impl Pricer<'_> {
             }
             let mut leads = Vec::new();
             if self.stacks.has_bottom(top) {
-                leads.push(Lead { text: Box::default(), costs: [0].into() });
+                leads.push(Lead::end());
             }
             for (frame, below) in tops {
                 if matches!(frame.step, Step::Key { .. }) {
+                    continue;
+                }
+                let known = self.memo.stacks.get(&below).cloned().unwrap_or_default();
+                if let Step::Within { room } = frame.step {
+                    leads.extend(known.iter().filter_map(|lead| texts::bounded(room, lead)));
                     continue;
                 }
                 let pieces = self.pieces(frame).unwrap_or_else(|| {
                     // Too long to be spelled.
                     vec![Piece::Tokens(self.frame(frame))]
                 });
-                let below = self.memo.stacks.get(&below).cloned().unwrap_or_default();
                 let vocabulary = &self.costs.vocabulary;
-                leads.extend(below.iter().map(|lead| texts::before(vocabulary, &pieces, lead)));
+                leads.extend(known.iter().map(|lead| texts::before(vocabulary, &pieces, lead)));
             }
-            leads.sort_by(|a, b| (first(a), &a.text).cmp(&(first(b), &b.text)));
-            leads.truncate(WAYS);
+            leads.retain(|lead| lead.tokens() != NEVER);
+            keep_best(&mut leads);
             self.memo.stacks.insert(top, leads.into());
             todo.pop();
         }
@@ -137,7 +141,7 @@ impl Pricer<'_> {
     fn pieces(&mut self, frame: Frame) -> Pieces {
         let depth = frame.depth;
         match frame.step {
-            Step::Doubt => Some(Vec::new()),
+            Step::Doubt | Step::Within { .. } => Some(Vec::new()),
             Step::Enter(node) => self.texts(&[node], depth),
             Step::EnterAs { node, allow } => {
                 let mut pieces = self.texts(&[node], depth);
@@ -242,7 +246,7 @@ impl Pricer<'_> {
                 let margin = if allow == AllowId::ANY { 0 } else { BARRED };
                 self.node(node, depth).saturating_add(margin)
             }
-            Step::Doubt => 0,
+            Step::Doubt | Step::Within { .. } => 0,
             Step::Repeat { node, count } => self.repeat(node, count, depth),
             Step::Separated { node, count } => {
                 let item = match self.program.node(node) {
@@ -315,7 +319,7 @@ impl Pricer<'_> {
     /// At least the cost of `at` where any token inside its terminal ends.
     pub fn bound(&mut self, at: Thread) -> u64 {
         let own = self.costs.bound(self.program, at.state, at.excess);
-        let mut most = own.saturating_add(self.stack(at.stack));
+        let mut most = self.below(own, at.stack);
         let tops = self.tops(at.stack);
         let asking = |frame: &Frame| matches!(frame.step, Step::Key { .. } | Step::Doubt);
         if tops.iter().any(|(frame, _)| asking(frame)) {
@@ -325,10 +329,11 @@ impl Pricer<'_> {
             let rest = match frame.step {
                 Step::Key { node, seen } => self.key_bound(node, seen, frame.depth),
                 Step::Doubt => return NEVER,
+                Step::Within { .. } if most == 0 => return NEVER,
                 _ if most > 0 => continue,
                 _ => own.saturating_add(self.frame(frame)),
             };
-            most = most.max(rest.saturating_add(self.stack(below)));
+            most = most.max(self.below(rest, below));
         }
         most
     }
@@ -441,9 +446,21 @@ impl Pricer<'_> {
     }
 }
 
-/// The tokens of all of it.
-fn first(lead: &Lead) -> u64 {
-    lead.costs.first().copied().unwrap_or(NEVER)
+/// The tokens of `tokens` on top of `lead`.
+fn on(lead: &Lead, tokens: u64) -> u64 {
+    lead.within(lead.tokens().saturating_add(tokens))
+}
+
+/// Keeps the cheapest, and some that are dearer but leave more to the budgets.
+fn keep_best(leads: &mut Vec<Lead>) {
+    leads.sort_by(|a, b| (a.tokens(), &a.text).cmp(&(b.tokens(), &b.text)));
+    let (mut kept, mut roomiest) = (0, 0);
+    leads.retain(|lead| {
+        let roomier = lead.most > roomiest;
+        roomiest = roomiest.max(lead.most);
+        kept += 1;
+        kept <= WAYS || roomier && kept <= 4 * WAYS
+    });
 }
 
 /// A JSON string, in its shortest spelling.

@@ -76,8 +76,8 @@ pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead) -> Lead {
     for piece in pieces.iter().rev() {
         lead = match piece {
             Piece::Tokens(tokens) => {
-                let first = lead.costs.first().copied().unwrap_or(NEVER);
-                Lead { text: Box::default(), costs: [first.saturating_add(*tokens)].into() }
+                let costs = [lead.tokens().saturating_add(*tokens)].into();
+                Lead { text: Box::default(), costs, most: lead.most }
             }
             Piece::Text(text) => spelled(vocabulary, text, &lead, longest),
         };
@@ -85,12 +85,19 @@ pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead) -> Lead {
     lead
 }
 
-/// The tokens of `text` and what begins with `lead`.
+/// The tokens of `text` and what begins with `lead`, within the budgets of what is open there.
 pub fn tokens(vocabulary: &Vocabulary, text: &[u8], lead: &Lead) -> u64 {
     if text.is_empty() {
-        return lead.costs.first().copied().unwrap_or(NEVER);
+        return lead.within(lead.tokens());
     }
-    spelled(vocabulary, text, lead, 0).costs.first().copied().unwrap_or(NEVER)
+    lead.within(spelled(vocabulary, text, lead, 0).tokens())
+}
+
+/// What follows a part of which one token less than `room` may still begin, if it can.
+pub fn bounded(room: u32, lead: &Lead) -> Option<Lead> {
+    let (left, rest) = (room.checked_sub(1)?, lead.within(lead.tokens()));
+    let most = rest.checked_add(u64::from(left))?.min(lead.most);
+    Some(Lead { text: Box::default(), costs: [rest].into(), most })
 }
 
 /// `text` before what begins with `lead`; the first `keep` bytes of it.
@@ -118,7 +125,7 @@ fn spelled(vocabulary: &Vocabulary, text: &[u8], lead: &Lead, keep: usize) -> Le
     let text: Box<[u8]> = all().take(keep).copied().collect();
     costs.extend_from_slice(&lead.costs);
     costs.truncate(text.len() + 1);
-    Lead { text, costs: costs.into() }
+    Lead { text, costs: costs.into(), most: lead.most }
 }
 
 impl Costs {
@@ -231,6 +238,10 @@ impl Costs {
                 vec![Item::State(start.state, start.excess)]
             }
             Node::Rule(target) => vec![Item::Value(*target, depth)],
+            // No token reaches across the ends of what has a budget of its own.
+            Node::Within { item, .. } => {
+                vec![Item::Tokens(0), Item::Value(*item, depth), Item::Tokens(0)]
+            }
             Node::Seq(parts) if parts.len() <= PIECES => {
                 parts.iter().map(|&part| Item::Value(part, depth)).collect()
             }
@@ -255,6 +266,14 @@ impl Costs {
                 owed.recorded()?
             }
         })
+    }
+
+    /// The tokens of a node by itself, the end token not counted.
+    pub(super) fn tokens_alone(&self, program: &Program, nodes: &Nodes, id: NodeId) -> u64 {
+        match self.node_pieces(program, nodes, id, 0).as_deref() {
+            Some(Some(pieces)) => before(&self.vocabulary, pieces, &Lead::end()).tokens(),
+            _ => nodes.tokens(self, program, id, 0),
+        }
     }
 
     /// The pieces of an open container, as `plan` lists them.

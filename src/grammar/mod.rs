@@ -1,4 +1,5 @@
 //! The one intermediate representation: what every front-end produces and the machine runs.
+use crate::error::Place;
 use crate::expr::{ExprId, Exprs};
 use crate::limits::Limits;
 use crate::regex::Format;
@@ -46,6 +47,13 @@ pub enum Node {
     /// The same as another node: the way to write recursion. Reserved with
     /// [`Grammar::reserve`], filled with [`Grammar::define`].
     Rule(NodeId),
+    /// `item`, in which at most so many tokens begin.
+    Within {
+        /// What is bounded.
+        item: NodeId,
+        /// Most tokens.
+        tokens: u32,
+    },
     /// A JSON array.
     Array(ArraySpec),
     /// A JSON object.
@@ -202,6 +210,8 @@ pub struct Grammar {
     pub exprs: Exprs,
     pub(crate) nodes: Vec<Node>,
     pub(crate) root: NodeId,
+    /// Where the budgets of nodes are stated, as far as known.
+    pub(crate) budgets: Vec<(NodeId, Place)>,
     /// White space of the JSON nodes.
     pub whitespace: Whitespace,
     /// Budgets.
@@ -215,6 +225,7 @@ impl Grammar {
             exprs: Exprs::new(),
             nodes: vec![Node::Never],
             root: NodeId(0),
+            budgets: Vec::new(),
             whitespace: Whitespace::default(),
             limits,
         }
@@ -232,6 +243,18 @@ impl Grammar {
     pub fn define(&mut self, id: NodeId, target: NodeId) {
         self.nodes[id.0 as usize] = Node::Rule(target);
     }
+    /// The same grammar without budgets of parts: for texts that are read byte by byte.
+    #[must_use]
+    pub fn without_budgets(mut self) -> Self {
+        for node in &mut self.nodes {
+            if let Node::Within { item, .. } = *node {
+                *node = Node::Rule(item);
+            }
+        }
+        self.budgets.clear();
+        self
+    }
+
     /// The node behind an id.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]

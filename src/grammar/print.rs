@@ -83,6 +83,7 @@ impl Grammar {
             Node::Seq(parts) => ("sequence".to_owned(), parts.clone()),
             Node::Alt(parts) => ("choice".to_owned(), parts.clone()),
             Node::Rule(target) => ("rule".to_owned(), vec![*target]),
+            Node::Within { item, tokens } => (format!("within {tokens} tokens"), vec![*item]),
             Node::Repeat { item, separator, min, max } => {
                 (count(min, max), std::iter::once(*item).chain(*separator).collect())
             }
@@ -234,6 +235,7 @@ impl<'g> Printer<'g> {
             Node::Terminal(_) | Node::Array(_) | Node::Object(_) => {
                 return refused("JSON by a schema");
             }
+            Node::Within { .. } => return refused("a budget of tokens"),
         })
     }
 

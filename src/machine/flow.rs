@@ -72,6 +72,7 @@ impl Flow {
             },
             Step::Enter(id) | Step::EnterAs { node: id, .. } => self.is_empty(*id),
             Step::Doubt => true,
+            Step::Within { room } => *room > 0,
             _ => false,
         }
     }
@@ -91,7 +92,11 @@ impl Flow {
                     self.empty[id.index()] = grammar.exprs.nullable(*expr);
                 }
                 Node::Terminal(Terminal::Margin) => self.empty[id.index()] = margin,
-                Node::Seq(_) | Node::Alt(_) | Node::Rule(_) | Node::Repeat { .. } => inner.push(id),
+                Node::Seq(_)
+                | Node::Alt(_)
+                | Node::Rule(_)
+                | Node::Within { .. }
+                | Node::Repeat { .. } => inner.push(id),
                 Node::Terminal(_) | Node::Never | Node::Array(_) | Node::Object(_) => {}
             }
         }
@@ -116,7 +121,7 @@ impl Flow {
 
     fn made_of_empty(&self, node: &Node, fuel: &mut Fuel) -> Result<bool> {
         Ok(match node {
-            Node::Rule(target) => self.is_empty(*target),
+            Node::Rule(target) | Node::Within { item: target, .. } => self.is_empty(*target),
             Node::Seq(parts) => parts.iter().all(|&part| self.is_empty(part)),
             Node::Alt(parts) => {
                 fuel.spend(parts.len() as u64)?;
@@ -164,7 +169,7 @@ impl Flow {
     fn begin(&self, node: &Node, i: usize) -> Option<NodeId> {
         let after = |before: Option<&NodeId>| before.is_none_or(|&before| self.is_empty(before));
         match node {
-            Node::Rule(target) => (i == 0).then_some(*target),
+            Node::Rule(target) | Node::Within { item: target, .. } => (i == 0).then_some(*target),
             Node::Alt(parts) => parts.get(i).copied(),
             Node::Seq(parts) => {
                 let before = i.checked_sub(1).and_then(|before| parts.get(before));

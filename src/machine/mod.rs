@@ -12,6 +12,7 @@
 //!                                             values   what items are compared by
 //! run       configurations: threads of (state, stack), closed under completion
 //!   rules     sequences and repetitions         containers   arrays and objects
+//!   within    budgets of tokens of parts
 //!   stack     frames on hash-consed stacks
 //! ```
 //!

@@ -38,6 +38,7 @@ pub struct Program {
     starts: Vec<OnceLock<Start>>,
     objects: Vec<OnceLock<Box<ObjectTable>>>,
     specials: HashMap<NodeId, u32>,
+    budgets: bool,
     puncts: OnceLock<[StateId; PUNCTS.len()]>,
     states: States,
 }
@@ -83,6 +84,7 @@ impl Program {
         let states = States::local(universal, exprs);
         let margin = states.punct(grammar.whitespace, Punct::Margin, 0);
         let flow = Flow::new(&grammar, states.get(margin).accepts(), fuel)?;
+        let budgets = grammar.nodes().any(|(_, node)| matches!(node, Node::Within { .. }));
         let tallest = heights.iter().copied().filter(|&h| h != NEVER).max().unwrap_or(0);
         Ok(Self {
             grammar,
@@ -92,6 +94,7 @@ impl Program {
             starts: (0..nodes).map(|_| OnceLock::new()).collect(),
             objects: (0..nodes).map(|_| OnceLock::new()).collect(),
             specials,
+            budgets,
             puncts: OnceLock::new(),
             states,
         })
@@ -183,6 +186,12 @@ impl Program {
         }
     }
 
+    /// Whether some part has a budget of tokens of its own.
+    #[inline]
+    pub fn has_budgets(&self) -> bool {
+        self.budgets
+    }
+
     /// Whether the white space is exact and indented.
     pub fn is_pretty(&self) -> bool {
         matches!(self.grammar.whitespace, Whitespace::Pretty(_))
@@ -258,7 +267,7 @@ fn height(node: &Node, heights: &[u8], fuel: &mut Fuel) -> Result<u8> {
     Ok(match node {
         Node::Never => NEVER,
         Node::Empty | Node::Terminal(_) => 0,
-        Node::Rule(target) => of(*target),
+        Node::Rule(target) | Node::Within { item: target, .. } => of(*target),
         Node::Seq(parts) => {
             fuel.spend(parts.len() as u64)?;
             tallest(parts)

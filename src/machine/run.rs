@@ -41,6 +41,7 @@ use crate::grammar::{Node, NodeId};
 
 mod containers;
 mod rules;
+mod within;
 
 pub use containers::Doubt;
 
@@ -116,6 +117,8 @@ pub struct Sequence {
     pub(crate) consulted: bool,
     /// Stacks with all that they become by ending what may be over, see [`Sequence::ended`].
     ended: HashMap<StackId, StackId>,
+    /// Stacks with what they are once a token has begun, see [`Sequence::tick`].
+    ticked: HashMap<StackId, StackId>,
     /// Whether a closure was cut short since the last [`Sequence::check`].
     exhausted: bool,
     /// Terminals that are complete: what comes after them, and perhaps which literal they were.
@@ -183,7 +186,7 @@ impl Sequence {
         self.stacks.bytes()
             + self.unique.values.bytes()
             + self.choices.capacity() * 32
-            + self.ended.capacity() * 9
+            + (self.ended.capacity() + self.ticked.capacity()) * 9
     }
 
     /// Steps of the last closure.
@@ -448,7 +451,11 @@ impl Sequence {
                 let stack = self.push(step, depth + 1, stack);
                 self.begin_punct(program, Punct::OpenObject, depth, stack, out);
             }
-            Node::Rule(_) | Node::Alt(_) | Node::Seq(_) | Node::Repeat { .. } => {
+            Node::Rule(_)
+            | Node::Within { .. }
+            | Node::Alt(_)
+            | Node::Seq(_)
+            | Node::Repeat { .. } => {
                 let rank = program.flow().rank(node);
                 self.plan(Entry { rank, depth, allow, node, stack });
             }
@@ -484,6 +491,10 @@ impl Sequence {
         let Entry { node, allow, stack, depth, .. } = entry;
         match program.node(node) {
             Node::Rule(target) => self.open(program, (*target, allow), stack, depth, out),
+            &Node::Within { item, tokens } => {
+                let stack = self.push(Step::within(tokens), depth, stack);
+                self.open(program, (item, allow), stack, depth, out);
+            }
             Node::Alt(parts) => {
                 for &part in parts {
                     self.open(program, (part, allow), stack, depth, out);
@@ -511,6 +522,8 @@ impl Sequence {
             Step::Enter(node) => self.open(program, (node, AllowId::ANY), below, depth, out),
             Step::EnterAs { node, allow } => self.open(program, (node, allow), below, depth, out),
             Step::Doubt => self.returns.push((below, literal)),
+            // It was ended, if it may be: then what is below it is on top, too.
+            Step::Within { .. } => {}
             Step::Repeat { node, count } => {
                 self.after_item(program, node, count, below, depth, out);
             }

@@ -90,6 +90,11 @@ pub enum Step {
     },
     /// Nothing to do; but whether what is above it is right depends on text that is not known.
     Doubt,
+    /// Nothing to do; but in what is above it only so many tokens may begin.
+    Within {
+        /// One more than the tokens that are left; 0 if there were too many.
+        room: u32,
+    },
     /// An array with `count` items, of which so many count for each `contains`.
     /// With `unique` items, the values it has.
     Array {
@@ -142,6 +147,13 @@ pub enum Step {
         /// The keys or values so far.
         seen: SeenId,
     },
+}
+
+impl Step {
+    /// The frame of what has a budget of so many tokens, at its start.
+    pub fn within(tokens: u32) -> Self {
+        Step::Within { room: tokens.saturating_add(1) }
+    }
 }
 
 /// Up to four saturating counters.
@@ -518,6 +530,7 @@ impl Stacks {
             | Step::Repeat { .. }
             | Step::Separated { .. }
             | Step::Enter(_)
+            | Step::Within { .. }
             | Step::Doubt => {}
         }
         frame

@@ -128,7 +128,7 @@ impl Unique {
                 continue;
             }
             match program.node(node) {
-                Node::Rule(target) => todo.push(*target),
+                Node::Rule(target) | Node::Within { item: target, .. } => todo.push(*target),
                 Node::Alt(parts) => todo.extend(parts),
                 _ => found.push(node),
             }

@@ -115,6 +115,11 @@ impl Parts {
 }
 
 impl Allowed {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty() && self.wide.is_empty()
+    }
+
     /// The ids, ascending, if they are few enough for a list.
     #[inline]
     pub fn list(&self) -> Option<&[TokenId]> {

@@ -22,6 +22,7 @@
 //! Invariants: ids are dense, and an id's threads stand on the stacks of the same [`Configs`];
 //! readers of warm steps hold no lock, those who learn hold the only one.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -123,6 +124,27 @@ pub struct Lead {
     pub text: Box<[u8]>,
     /// The tokens of the completion from each byte on, and from the end of `text` on.
     pub costs: Box<[u64]>,
+    /// With how many tokens in all, what is put before it included, it keeps to the budgets of
+    /// parts that are open.
+    pub most: u64,
+}
+
+impl Lead {
+    /// What is put before nothing: the end of the document.
+    pub fn end() -> Self {
+        Self { text: Box::default(), costs: [0].into(), most: u64::MAX }
+    }
+
+    /// The tokens of the completion, whatever the budgets. With something before it they may be
+    /// fewer, as tokens reach across.
+    pub fn tokens(&self) -> u64 {
+        self.costs.first().copied().unwrap_or(u64::MAX)
+    }
+
+    /// So many tokens, if they keep to the budgets.
+    pub fn within(&self, tokens: u64) -> u64 {
+        if tokens <= self.most { tokens } else { u64::MAX }
+    }
 }
 
 /// What the layer `cost` has found out about stacks and threads; it dies with them.
@@ -219,26 +241,34 @@ impl Configs {
     /// [`crate::Kind::TooComplex`] if it cannot be computed within its budgets.
     #[cold]
     pub fn learn_mask(&self, basis: &Basis, id: ConfigId, text: &[u8]) -> Result<Option<Allowed>> {
-        let mut learner = self.learner();
-        let config = self.get(id);
-        if config.allowed.get().is_some() {
+        if self.known_mask(id).is_some() {
             return Ok(None);
         }
+        let (allowed, depends) = self.collect(basis, id, text)?;
+        if depends {
+            return Ok(Some(allowed));
+        }
+        self.keep_mask(id, allowed);
+        Ok(None)
+    }
+
+    /// The mask of a configuration without regard to budgets, and whether it depends on the output.
+    ///
+    /// # Errors
+    /// As [`Configs::learn_mask`].
+    pub fn collect(&self, basis: &Basis, id: ConfigId, text: &[u8]) -> Result<(Allowed, bool)> {
+        let mut learner = self.learner();
+        let threads = &self.get(id).threads;
         let Learner { sequence, followers, parts, .. } = &mut *learner;
         let ground = (&basis.tables, &basis.program);
-        let depends = collect::collect(ground, sequence, followers, &config.threads, text, parts);
+        let depends = collect::collect(ground, sequence, followers, threads, text, parts);
         let allowed = parts.finish(&basis.tables, &basis.specials);
         if let Err(error) = check(basis, sequence) {
             // What was remembered may be cut short, too.
             followers.clear();
             return Err(error);
         }
-        if depends {
-            return Ok(Some(allowed));
-        }
-        self.grow(&learner, allowed.bytes() + size_of::<Allowed>());
-        let _ = config.allowed.set(allowed);
-        Ok(None)
+        Ok((allowed, depends))
     }
 
     /// Where `bytes` lead, which are the end of `text`, the output with them.
@@ -253,7 +283,8 @@ impl Configs {
         bytes: usize,
     ) -> Result<Arrival> {
         let mut learner = self.learner();
-        let rejected = learner.walk(basis, &self.get(from).threads, text, bytes);
+        let threads = learner.begin_token(basis, self.get(from));
+        let rejected = learner.walk(basis, &threads, text, bytes);
         check(basis, &mut learner.sequence)?;
         Ok(match rejected {
             Some(at) => Arrival::Rejected(at),
@@ -281,12 +312,12 @@ impl Configs {
         bytes: usize,
     ) -> Result<Option<ConfigId>> {
         let mut learner = self.learner();
-        let config = self.get(from);
+        let threads = learner.begin_token(basis, self.get(from));
         learner.sequence.consulted = false;
-        if bytes == 0 || learner.walk(basis, &config.threads, text, bytes).is_some() {
+        if bytes == 0 || learner.walk(basis, &threads, text, bytes).is_some() {
             learner.from.clear();
         }
-        learner.special(basis, &config.threads, token, text);
+        learner.special(basis, &threads, token, text);
         check(basis, &mut learner.sequence)?;
         if learner.from.is_empty() {
             return Ok(None);
@@ -338,6 +369,13 @@ impl Configs {
         let mut ours = self.learner();
         let threads = ours.sequence.import(&theirs.sequence, &other.get(id).threads);
         self.intern(&mut ours, &threads)
+    }
+
+    /// Keeps a mask of a configuration.
+    pub(crate) fn keep_mask(&self, id: ConfigId, allowed: Allowed) {
+        let learner = self.learner();
+        self.grow(&learner, allowed.bytes() + size_of::<Allowed>());
+        let _ = self.get(id).allowed.set(allowed);
     }
 
     /// Gives `work` what configurations are computed with, and counts what it remembers.
@@ -394,6 +432,16 @@ impl Configs {
 }
 
 impl Learner {
+    /// The threads of a configuration when a token begins. Where no token keeps to the budgets of
+    /// parts, which the mask says, those give way.
+    fn begin_token<'t>(&mut self, basis: &Basis, config: &'t Config) -> Cow<'t, [Thread]> {
+        let stuck = || config.allowed.get().is_some_and(Allowed::is_empty);
+        if basis.program.has_budgets() && stuck() {
+            return self.sequence.lift(&config.threads);
+        }
+        self.sequence.tick(&basis.program, &config.threads)
+    }
+
     /// Walks from `threads` by the last `bytes` of `text` into `self.from`; returns the index in
     /// those of the first byte that is not allowed.
     fn walk(

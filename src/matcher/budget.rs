@@ -182,8 +182,35 @@ impl Matcher {
         if parts.is_empty() {
             parts = self.judge().give_way(self.here(), &self.text, left)?;
         }
+        if parts.is_empty() && self.constraint.basis().program.has_budgets() {
+            // What gives way is the budget of a part.
+            return Ok(None);
+        }
         let basis = self.constraint.basis();
         Ok(Some(parts.finish(&basis.tables, &basis.specials)))
+    }
+
+    /// The mask without regard to the budgets of parts, where none keeps to them.
+    #[cold]
+    pub(super) fn without_parts(&self) -> Result<Allowed> {
+        Ok(self.configs.collect(self.constraint.basis(), self.here(), &self.text)?.0)
+    }
+
+    /// Where parts have budgets, the mask says whether they have to give way to the next token.
+    #[inline]
+    pub(super) fn learn_parts(&mut self) -> Result<()> {
+        let has_budgets = self.constraint.basis().program.has_budgets();
+        if has_budgets && self.configs.known_mask(self.here()).is_none() {
+            self.renew();
+            self.judge().learn_mask(self.here(), &self.text)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the budgets of parts allow the configuration `next`.
+    fn within_parts(&self, next: ConfigId) -> Result<bool> {
+        let stuck = || self.configs.known_mask(self.here()).is_some_and(Allowed::is_empty);
+        Ok(self.judge().cost(next)? != NEVER || stuck())
     }
 
     /// Whether the budget had to give way, and a token is in the mask that it gave way to.
@@ -216,6 +243,14 @@ impl Matcher {
         next: Result<Option<ConfigId>>,
     ) -> Result<Option<ConfigId>> {
         let next = next?;
+        let before = self.steps[self.len()].text as usize;
+        if let Some(config) = next
+            && self.constraint.basis().program.has_budgets()
+            && !self.within_parts(config)?
+        {
+            let message = "the tokens of a field do not suffice for it";
+            return Err(Error::new(Kind::Rejected, message).at(Place::Offset(before)));
+        }
         let (Some(budget), Some(left), Some(config)) = (&self.budget, self.tokens_left(), next)
         else {
             return Ok(next);
@@ -229,7 +264,6 @@ impl Matcher {
         if self.judge().cost(config)? < left {
             return Ok(next);
         }
-        let before = self.steps[self.len()].text as usize;
         if self.gives_way_to(token, budget, (&self.text[..before], left))? {
             return Ok(next);
         }
@@ -239,5 +273,7 @@ impl Matcher {
     }
 }
 
+#[cfg(test)]
+mod part_tests;
 #[cfg(test)]
 mod tests;

@@ -183,8 +183,7 @@ pub trait Model {
     /// [`Kind::Model`] if there are no heads or they fail.
     fn predict(&mut self, tokens: &[TokenId], most: usize) -> Result<Vec<TokenId>> {
         let _ = (tokens, most);
-        let message = format!("the model {} has no heads that predict several tokens", self.name());
-        Err(Error::new(Kind::Model, message))
+        Err(Error::new(Kind::Model, lacks_heads(&self.name())))
     }
 
     /// Forgets all but the first `len` tokens of a sequence.
@@ -219,6 +218,11 @@ pub trait Model {
     fn plain(&self, text: &str) -> Result<Prompt> {
         Ok(Prompt { text: text.to_owned(), tokens: self.tokenize(text, false)? })
     }
+}
+
+/// What is said of a model without heads.
+pub(crate) fn lacks_heads(name: &str) -> String {
+    format!("the model {name} has no heads that predict several tokens")
 }
 
 /// Checks what every `eval` demands: known sequences, known ids, room in the context.

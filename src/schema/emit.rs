@@ -10,6 +10,7 @@ use super::array::{ArrayShape, Contains};
 use super::json::At;
 use super::normal::{Compiler, FALSE, NULL, Parts, TRUE};
 use super::number::Numbers;
+use super::own::Tokens;
 use super::sets::SetId;
 use super::text::Text;
 use crate::error::Result;
@@ -66,10 +67,21 @@ impl Compiler<'_> {
             let parts = self.parts(set)?;
             let node = self.parts_node(&parts).map_err(|error| self.located(error, set))?;
             self.grammar.nodes[id.0 as usize] = node;
+            if let Some(tokens) = self.tokens(set)? {
+                self.bound(id, tokens);
+            }
             self.fuel.spend(4)?;
             self.check_count("grammar nodes", self.grammar.nodes.len(), self.options.limits.nodes)?;
         }
         Ok(())
+    }
+
+    /// Puts a budget around a node that is filled.
+    pub fn bound(&mut self, id: NodeId, tokens: Tokens) {
+        let inner = self.grammar.nodes[id.0 as usize].clone();
+        let item = self.grammar.add(inner);
+        self.grammar.nodes[id.0 as usize] = Node::Within { item, tokens: tokens.most };
+        self.grammar.budgets.push((id, self.json.place(tokens.at)));
     }
 
     fn parts_node(&mut self, parts: &Parts) -> Result<Node> {

@@ -174,6 +174,10 @@ impl Compiler<'_> {
         }
         let first = self.reasoning(&properties);
         if let Some(i) = first {
+            if let Some(tokens) = self.options.reasoning_tokens {
+                let item = properties[i].value;
+                properties[i].value = self.grammar.add(Node::Within { item, tokens });
+            }
             properties[..=i].rotate_right(1);
             index[..=i].rotate_right(1);
         }

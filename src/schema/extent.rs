@@ -256,7 +256,7 @@ impl Compiler<'_> {
                 continue;
             }
             match self.grammar.node(id) {
-                Node::Rule(target) => todo.push(*target),
+                Node::Rule(target) | Node::Within { item: target, .. } => todo.push(*target),
                 Node::Alt(parts) | Node::Seq(parts) => todo.extend(parts),
                 Node::Array(spec) => {
                     if spec.equal {

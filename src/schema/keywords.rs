@@ -129,7 +129,7 @@ pub(super) struct Keywords {
     /// Bit `k`: keyword `k` is there.
     mask: u64,
     /// Where the keywords of this library are (`x-constrain`), if there are any.
-    own: Option<At>,
+    pub own: Option<At>,
 }
 
 impl Keywords {
@@ -245,21 +245,6 @@ impl Compiler<'_> {
         Keywords::find(&self.json, at, self.resources.dialect(at))
     }
 
-    /// Refuses what the library's own keywords ask for and it does not do.
-    fn check_own(&self, keywords: &Keywords) -> Result<()> {
-        let Some(own) = keywords.own.filter(|&own| self.json.kind(own) == Type::Object) else {
-            return Ok(());
-        };
-        let mut members = self.json.members(own);
-        let Some((_, at)) = members.find(|&(key, _)| self.json.text(key) == "max_tokens") else {
-            return Ok(());
-        };
-        let kind = Kind::Unsupported { keyword: "x-constrain/max_tokens".to_owned() };
-        let message = "a budget of tokens for one field is not enforced";
-        let help = "bound its length, or give a budget for the whole output";
-        Err(Error::new(kind, message).at(self.json.place(at)).help(help))
-    }
-
     /// The error of a keyword whose value has the wrong form.
     pub fn malformed(&self, at: At, wanted: &str) -> Error {
         let found = self.json.kind(at).article();
@@ -280,12 +265,15 @@ impl Compiler<'_> {
             }
             scope = self.resources.enter(scope, at);
             let keywords = self.keywords(at);
-            self.check_own(&keywords)?;
-            if keywords.is_empty() {
+            let bounded = self.own_tokens(&keywords)?.is_some();
+            if keywords.is_empty() && !bounded {
                 return Ok(SetId::ANY);
             }
-            let Some(reference) = keywords.only_ref() else {
-                let kind = keywords.only_type().and_then(|at| Kinds::named(self.json.string(at)?));
+            let Some(reference) = keywords.only_ref().filter(|_| !bounded) else {
+                let kind = keywords
+                    .only_type()
+                    .filter(|_| !bounded)
+                    .and_then(|at| Kinds::named(self.json.string(at)?));
                 // The integers of draft 4 are not those of the other drafts.
                 let same =
                     |kind: &Kinds| *kind != Kinds::Integer || keywords.draft != Draft::Draft4;

@@ -114,7 +114,8 @@ impl Compiler<'_> {
                 _ => vec![place],
             };
             let says = |name: &str| names.iter().any(|&at| self.json.string(at) == Some(name));
-            let (string, array) = (says("string"), says("array"));
+            let ends = self.own_tokens(&keywords)?.is_some();
+            let (string, array) = (says("string") && !ends, says("array") && !ends);
             if string && self.is_unbounded(&parts)? {
                 found.push(self.warning(
                     Lint::UnboundedString,

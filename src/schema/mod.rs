@@ -11,7 +11,7 @@
 //! 2. `resolve` with `dialect`, `metaschemas`: drafts, identifiers, anchors, references;
 //! 3. `keywords`, `assemble`, `unevaluated`: one schema object to its *parts*, one per instance type;
 //! 4. `normal` with `sets`, `text`, `number`, `array`, `object`: intersection, union and complement of parts;
-//! 5. `emit`, `emit_object`, `extent`: parts to grammar nodes;
+//! 5. `emit`, `emit_object`, `extent`, `own`: parts to grammar nodes;
 //! 6. `satisfiable`: take out what no value satisfies.
 //!
 //! Beside this, `report` says what becomes of each keyword, and `lint` what is legal but will hurt.
@@ -42,6 +42,7 @@ mod names;
 mod normal;
 mod number;
 mod object;
+mod own;
 mod report;
 mod resolve;
 mod satisfiable;
@@ -68,6 +69,8 @@ pub struct Options {
     /// Add a required string property to the front of the root object, named by `reasoning_field`
     /// or `reasoning`.
     pub add_reasoning: bool,
+    /// Most tokens of a reasoning field, wherever one comes first.
+    pub reasoning_tokens: Option<u32>,
     /// Whether `format` constrains (known formats only) or is an annotation.
     pub assert_formats: bool,
     /// The draft, whatever `$schema` says.
@@ -89,6 +92,7 @@ impl Default for Options {
             whitespace: Whitespace::default(),
             reasoning_field: None,
             add_reasoning: false,
+            reasoning_tokens: None,
             assert_formats: true,
             draft: None,
             documents: BTreeMap::new(),
@@ -171,6 +175,10 @@ impl normal::Compiler<'_> {
             self.object_nodes(&shape, &mut nodes)?;
         }
         let arms = nodes.into_iter().map(|node| self.grammar.add(node)).collect();
-        Ok(self.grammar.add(Node::Alt(arms)))
+        let whole = self.grammar.add(Node::Alt(arms));
+        if let Some(tokens) = self.tokens(root)? {
+            self.bound(whole, tokens);
+        }
+        Ok(whole)
     }
 }

@@ -137,6 +137,8 @@ pub(super) struct Compiler<'o> {
     pub entries: usize,
     /// Whether the text has keywords that take complements.
     pub differences: bool,
+    /// Whether some schema may have a budget of tokens.
+    pub budgets: bool,
     /// Schemas by the hash of their text.
     pub twins: HashMap<u64, Vec<At>>,
     slots: Vec<Slot>,
@@ -169,6 +171,8 @@ impl<'o> Compiler<'o> {
             properties: 0,
             entries: 0,
             differences: ["oneOf\"", "not\"", "if\"", "\\u"].iter().any(|word| text.contains(word)),
+            budgets: !options.documents.is_empty()
+                || ["max_tokens", "\\u"].iter().any(|word| text.contains(word)),
             twins: HashMap::new(),
             slots: vec![Slot::Done(Rc::new(Parts::never())), Slot::Done(Rc::new(Parts::any()))],
             runs: 0,

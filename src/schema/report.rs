@@ -64,8 +64,13 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
         let known = known.is_some_and(|keyword| dialect.has(keyword));
         let status = match &error {
             Some(error) if blamed == Some(pointer.as_str()) => Status::Refused(error.clone()),
+            Some(error)
+                if keyword == "x-constrain" && blamed.is_some_and(|b| below(b, &pointer)) =>
+            {
+                Status::Refused(error.clone())
+            }
             _ if keyword == "format" && !asserted(json, value, options) => Status::Annotation,
-            _ if known || asks_for_a_piece(json, &keyword, value) => Status::Enforced,
+            _ if known || is_own(json, &keyword, value) => Status::Enforced,
             _ => Status::Annotation,
         };
         entries.push(Entry { pointer, keyword, status });
@@ -88,15 +93,20 @@ impl Compiler<'_> {
     }
 }
 
+/// Whether a JSON pointer leads to something inside of what another one leads to.
+fn below(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+}
+
 fn asserted(json: &Json, value: At, options: &Options) -> bool {
     let known = json.string(value).and_then(crate::regex::Format::named);
     options.assert_formats && known.is_some()
 }
 
 /// Whether it is this library's own keyword, and constrains.
-fn asks_for_a_piece(json: &Json, keyword: &str, value: At) -> bool {
-    let span = json.member(value, "span").filter(|_| keyword == "x-constrain");
-    span.is_some_and(|span| json.kind(span) == Type::True)
+fn is_own(json: &Json, keyword: &str, value: At) -> bool {
+    let span = || json.member(value, "span").is_some_and(|span| json.kind(span) == Type::True);
+    keyword == "x-constrain" && (span() || json.member(value, "max_tokens").is_some())
 }
 
 /// The schemas in the value of a keyword.
@@ -124,6 +134,7 @@ mod tests {
             "x-own": 1,
             "x-constrain": {"span": true},
             "items": {"x-constrain": {"span": false}},
+            "contains": {"x-constrain": {"max_tokens": 9}},
             "unevaluatedItems": false,
             "format": "unheard-of"
         }"#;
@@ -141,6 +152,7 @@ mod tests {
         assert_eq!(status("/x-own"), Some(Status::Annotation));
         assert_eq!(status("/x-constrain"), Some(Status::Enforced));
         assert_eq!(status("/items/x-constrain"), Some(Status::Annotation));
+        assert_eq!(status("/contains/x-constrain"), Some(Status::Enforced));
         assert_eq!(status("/unevaluatedItems"), Some(Status::Annotation));
         assert_eq!(status("/format"), Some(Status::Annotation));
         assert_eq!(status("/properties/title"), None);

@@ -31,7 +31,7 @@ impl Alive {
             Node::Seq(parts) => parts.iter().all(|&part| self.has(part)),
             Node::Alt(arms) => arms.iter().any(|&arm| self.has(arm)),
             Node::Repeat { item, min, .. } => *min == 0 || self.has(*item),
-            Node::Rule(target) => self.has(*target),
+            Node::Rule(target) | Node::Within { item: target, .. } => self.has(*target),
             Node::Array(spec) => self.array(spec),
             Node::Object(spec) => self.object(spec),
         }
@@ -146,7 +146,7 @@ impl Compiler<'_> {
                 place = Some(at);
             }
             let next = match &self.grammar.nodes[here.0 as usize] {
-                Node::Rule(target) => Some(*target),
+                Node::Rule(target) | Node::Within { item: target, .. } => Some(*target),
                 Node::Object(spec) => spec
                     .properties
                     .iter()

@@ -41,6 +41,7 @@ pub(super) fn productive(rules: &mut Rules) -> Result<()> {
         Item::Seq(parts) | Item::Set(_, parts, _) => parts.iter().all(|part| known[part.index()]),
         Item::Alt(parts) => parts.iter().any(|part| known[part.index()]),
         Item::Repeat(item, min, _) => *min == 0 || known[item.index()],
+        Item::Within(item, ..) => known[item.index()],
     })?;
     let mut bad: Vec<RuleId> = reached.into_iter().filter(|&rule| !productive[rule]).collect();
     bad.sort_unstable_by_key(|&rule| {

@@ -75,7 +75,7 @@ fn fold_item(
     let all = |parts: &[ItemId]| parts.iter().map(of).collect::<Option<Vec<_>>>();
     match rules.item(id).clone() {
         Item::Text(expr) => Ok(Some((expr, leaf_size(rules, expr)))),
-        Item::Special(_) | Item::Node(_) => Ok(None),
+        Item::Special(_) | Item::Node(_) | Item::Within(..) => Ok(None),
         Item::Rule(rule) => Ok(bodies[rule]),
         Item::Seq(parts) => {
             let Some(parts) = all(&parts) else { return Ok(None) };

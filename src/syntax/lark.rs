@@ -10,7 +10,8 @@
 //! A statement ends with its line, but not inside brackets nor before a line that begins with `|`.
 //! Terminals are sets of strings and nothing more: no longest match, priorities mean nothing, and
 //! neither do aliases and the prefixes `?` and `!`, which shape trees. Ignored terminals may stand
-//! before and after every terminal that a rule mentions. Not of Lark are special tokens
+//! before and after every terminal that a rule mentions. Not of Lark are budgets of tokens
+//! (`thought[max_tokens=50]: ...`), special tokens
 //! (`<|name|>`), `%json {...}`, JSON by a schema, as one terminal, and for text with tags in it:
 //! `%until x`, any text up to and with the first place where an `x` ends, and `%without x`, any
 //! text in which no `x` occurs.
@@ -199,11 +200,38 @@ impl Parser<'_, '_> {
 
     fn rest_of_rule(&mut self, name: &str) -> Result<ItemId> {
         self.priority()?;
+        let budget = self.attributes()?;
         self.skip(false);
         if !self.cursor.eat(":") {
             return Err(self.cursor.expected(": after the name of a rule"));
         }
-        self.body(is_terminal(name))
+        let body = self.body(is_terminal(name))?;
+        Ok(budget.map_or(body, |(tokens, at)| self.rules.within(body, tokens, at)))
+    }
+
+    /// The attributes of a rule, of which there is one: `[max_tokens=20]`.
+    fn attributes(&mut self) -> Result<Option<(u32, At)>> {
+        if !self.cursor.eat("[") {
+            return Ok(None);
+        }
+        self.skip(false);
+        let here = self.cursor;
+        let name = self.name();
+        if name != "max_tokens" {
+            let message = format!("the attribute {} is not supported", quote(&name));
+            return Err(here.at().unsupported(&name, message).help("there is max_tokens"));
+        }
+        self.skip(false);
+        if !self.cursor.eat("=") {
+            return Err(self.cursor.expected("= and a number of tokens"));
+        }
+        self.skip(false);
+        let tokens = u32::try_from(self.cursor.number()?).unwrap_or(u32::MAX);
+        self.skip(false);
+        if !self.cursor.eat("]") {
+            return Err(self.cursor.expected("] after the attribute"));
+        }
+        Ok(Some((tokens, here.at())))
     }
 
     /// Reads up to the end of the statement.

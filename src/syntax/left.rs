@@ -248,6 +248,7 @@ fn substitute(rules: &mut Rules, id: ItemId, rule: RuleId, new: ItemId) -> Resul
             Item::Seq(parts) => rules.seq(parts.iter().map(of).collect()),
             Item::Alt(parts) => rules.alt(parts.iter().map(of).collect()),
             Item::Repeat(item, min, max) => rules.repeat(of(&item), min, max),
+            Item::Within(item, tokens, at) => rules.within(of(&item), tokens, at),
             _ => id,
         };
         rules.pay(1)?;
@@ -295,6 +296,11 @@ fn split(
                 _ => Split::rest(id),
             },
             Item::Seq(parts) => split_sequence(rules, strip, id, &parts, &known)?,
+            Item::Within(item, _, at) if known.get(&item).is_some_and(|s| !s.tails.is_empty()) => {
+                let message = "a rule that begins with itself cannot have a budget of tokens";
+                let error = at.unsupported("max_tokens", message);
+                return Err(error.help("write its recursion so that it comes last"));
+            }
             _ => Split::rest(id),
         };
         known.insert(id, made);

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::fold;
 use super::rules::{Item, ItemId, RuleId, Rules};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Place, Result};
 use crate::expr::ExprId;
 use crate::grammar::{Grammar, Node, NodeId, Terminal};
 
@@ -111,6 +111,13 @@ impl Lower {
             Item::Repeat(item, min, max) => {
                 let item = self.written(rules, item);
                 rules.grammar.add(Node::Repeat { item, separator: None, min, max })
+            }
+            Item::Within(item, tokens, at) => {
+                let item = self.written(rules, item);
+                let node = rules.grammar.add(Node::Within { item, tokens });
+                let place = Place::Text { line: at.line, column: at.column };
+                rules.grammar.budgets.push((node, place));
+                node
             }
             // Operations on sets were folded, or refused.
             Item::Set(..) => rules.grammar.add(Node::Never),

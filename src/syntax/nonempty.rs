@@ -45,6 +45,7 @@ fn is_nullable(rules: &Rules, id: ItemId, of: impl Fn(ItemId) -> bool) -> bool {
         Item::Seq(parts) => parts.iter().all(|&part| of(part)),
         Item::Alt(parts) => parts.iter().any(|&part| of(part)),
         Item::Repeat(item, min, _) => *min == 0 || of(*item),
+        Item::Within(item, ..) => of(*item),
     }
 }
 
@@ -123,6 +124,15 @@ impl Strip {
                     full
                 };
                 Stripped { full, nonempty, nullable }
+            }
+            Item::Within(item, tokens, at) => {
+                let Stripped { full, nonempty, nullable } = self.child(item);
+                let whole = if full == item { id } else { rules.within(full, tokens, at) };
+                let nonempty = match nonempty == full {
+                    true => whole,
+                    false => rules.within(nonempty, tokens, at),
+                };
+                Stripped { full: whole, nonempty, nullable }
             }
             Item::Repeat(item, min, max) => {
                 let child = self.child(item);

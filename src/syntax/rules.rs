@@ -54,6 +54,8 @@ pub(super) enum Item {
     Seq(Vec<ItemId>),
     Alt(Vec<ItemId>),
     Repeat(ItemId, u64, Option<u64>),
+    /// At most so many tokens begin in it.
+    Within(ItemId, u32, At),
     Set(Set, Vec<ItemId>, At),
 }
 
@@ -289,6 +291,14 @@ impl Rules {
         }
     }
 
+    /// An item in which at most so many tokens begin.
+    pub fn within(&mut self, item: ItemId, tokens: u32, at: At) -> ItemId {
+        match item {
+            ItemId::NEVER | ItemId::EMPTY => item,
+            _ => self.add(Item::Within(item, tokens, at)),
+        }
+    }
+
     pub fn optional(&mut self, item: ItemId) -> ItemId {
         self.repeat(item, 0, Some(1))
     }
@@ -297,7 +307,7 @@ impl Rules {
     pub fn children(&self, id: ItemId) -> &[ItemId] {
         match self.item(id) {
             Item::Seq(parts) | Item::Alt(parts) | Item::Set(_, parts, _) => parts,
-            Item::Repeat(item, ..) => std::slice::from_ref(item),
+            Item::Repeat(item, ..) | Item::Within(item, ..) => std::slice::from_ref(item),
             Item::Text(_) | Item::Special(_) | Item::Node(_) | Item::Rule(_) => &[],
         }
     }

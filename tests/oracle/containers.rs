@@ -29,7 +29,7 @@ pub fn children(node: &Node) -> Vec<NodeId> {
     match node {
         Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
         Node::Seq(parts) | Node::Alt(parts) => parts.clone(),
-        Node::Rule(target) => vec![*target],
+        Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
         Node::Repeat { item, separator, .. } => std::iter::once(*item).chain(*separator).collect(),
         Node::Array(spec) => {
             spec.prefix.iter().flatten().chain(&spec.rest).map(|class| class.node).collect()

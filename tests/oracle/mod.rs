@@ -239,7 +239,10 @@ impl Oracle {
                 }
                 return;
             }
-            Node::Rule(target) => config.push(Frame::Node(target)),
+            // It reads bytes, and knows no tokens.
+            Node::Rule(target) | Node::Within { item: target, .. } => {
+                config.push(Frame::Node(target));
+            }
             Node::Repeat { .. } => config.push(Frame::Repeat { node, count: 0 }),
             Node::Array(spec) => {
                 let tally = vec![0; spec.contains.len()];
@@ -326,7 +329,7 @@ impl Oracle {
         match self.grammar.node(node).clone() {
             Node::Never => false,
             Node::Empty => true,
-            Node::Rule(target) => self.is_productive(target),
+            Node::Rule(target) | Node::Within { item: target, .. } => self.is_productive(target),
             Node::Seq(parts) => parts.iter().all(|&part| self.is_productive(part)),
             Node::Alt(parts) => parts.iter().any(|&part| self.is_productive(part)),
             Node::Repeat { item, separator, min, max } => {

@@ -38,7 +38,7 @@ impl Language {
                 self.node(parts[0], value)
             }
             Node::Alt(arms) => arms.iter().any(|&arm| self.node(arm, value)),
-            Node::Rule(target) => self.node(target, value),
+            Node::Rule(target) | Node::Within { item: target, .. } => self.node(target, value),
             Node::Array(spec) => value.as_array().is_some_and(|items| self.array(&spec, items)),
             Node::Object(spec) => {
                 value.as_object().is_some_and(|members| self.object(&spec, members))

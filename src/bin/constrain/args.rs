@@ -111,6 +111,12 @@ pub struct SchemaArgs {
     /// It is named "reasoning", or as --reasoning-field says.
     #[arg(long, help_heading = "Constraint")]
     pub add_reasoning: bool,
+    /// Most tokens of a reasoning property
+    ///
+    /// The answer then always comes within the rest of --max-tokens. Other properties get a budget of
+    /// their own by "x-constrain": {"max_tokens": N} in the schema.
+    #[arg(long, value_name = "N", help_heading = "Constraint")]
+    pub reasoning_tokens: Option<u32>,
     /// Other constraints than schemas.
     #[command(flatten)]
     pub text: TextArgs,

@@ -145,7 +145,8 @@ struct Mismatch {
 
 fn check_text(form: &Form, text: &Source, is_json: bool) -> Result<ExitCode, Failure> {
     let verifier = Verifier::of(form)?;
-    let mut matcher = form.constraint(&form.compile()?, &byte_vocabulary()?)?.matcher();
+    let mut matcher =
+        form.constraint(&form.compile()?.without_budgets(), &byte_vocabulary()?)?.matcher();
     let mismatch = match first_mismatch(&mut matcher, text.text.as_bytes())? {
         None => {
             // Under --add-reasoning the schema does not describe the text, so it is no judge.

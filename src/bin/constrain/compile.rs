@@ -131,6 +131,7 @@ fn options(args: &SchemaArgs) -> Options {
         },
         reasoning_field: args.reasoning_field.clone(),
         add_reasoning: args.add_reasoning,
+        reasoning_tokens: args.reasoning_tokens,
         ..Options::default()
     }
 }

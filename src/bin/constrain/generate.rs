@@ -79,7 +79,7 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
         parts,
         max_tokens,
     };
-    let weights = model::load(&args.model, verbosity)?;
+    let weights = model::load_for(&args.model, verbosity, job.plan.needs_heads())?;
     let second = job.plan.assistant();
     let second = second.map(|path| model::load_second(path, &args.model, verbosity)).transpose()?;
     let mut assistant = second.as_ref().map(|w| w.model(Change::default())).transpose()?;

@@ -159,6 +159,9 @@ impl<'a> Listing<'a> {
                 ("repetition", self.number(*item) + &bounds(*min, *max))
             }
             Node::Rule(target) => ("same as", self.number(*target)),
+            Node::Within { item, tokens } => {
+                ("budget", format!("{} within {tokens} tokens", self.number(*item)))
+            }
             Node::Array(spec) => ("array", self.array(spec)),
             Node::Object(spec) => ("object", self.object(spec)),
         }
@@ -219,7 +222,7 @@ fn children(node: &Node) -> Vec<NodeId> {
         Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
         Node::Seq(nodes) | Node::Alt(nodes) => nodes.clone(),
         Node::Repeat { item, separator, .. } => std::iter::once(*item).chain(*separator).collect(),
-        Node::Rule(target) => vec![*target],
+        Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
         Node::Array(spec) => {
             spec.prefix.iter().flatten().chain(&spec.rest).map(|item| item.node).collect()
         }

@@ -55,6 +55,11 @@ impl Loaded {
 
 /// The weights that the flags ask for.
 pub fn load(args: &ModelArgs, verbosity: &Verbosity) -> Result<Loaded, Failure> {
+    load_for(args, verbosity, false)
+}
+
+/// The same, with heads that predict several tokens if those are needed.
+pub fn load_for(args: &ModelArgs, verbosity: &Verbosity, heads: bool) -> Result<Loaded, Failure> {
     let named = match (&args.model, &args.hf) {
         (Some(path), _) => Some(path.clone()),
         (None, Some(_)) => None,
@@ -62,7 +67,7 @@ pub fn load(args: &ModelArgs, verbosity: &Verbosity) -> Result<Loaded, Failure> 
             std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
         }
     };
-    named_or_default(args, verbosity, named)
+    named_or_default(args, verbosity, (named, heads))
 }
 
 /// The weights of a second model.
@@ -71,13 +76,13 @@ pub fn load_second(
     args: &ModelArgs,
     verbosity: &Verbosity,
 ) -> Result<Loaded, Failure> {
-    named_or_default(args, verbosity, Some(path.to_path_buf()))
+    named_or_default(args, verbosity, (Some(path.to_path_buf()), false))
 }
 
 fn named_or_default(
     args: &ModelArgs,
     verbosity: &Verbosity,
-    named: Option<PathBuf>,
+    (named, heads): (Option<PathBuf>, bool),
 ) -> Result<Loaded, Failure> {
     if let Some(path) = &named {
         if let Some(seed) = path.to_str().and_then(|name| name.strip_prefix(SCRIPTED)) {
@@ -89,16 +94,20 @@ fn named_or_default(
         }
         check_file(path)?;
     }
-    file(args, verbosity, named)
+    file(args, verbosity, (named, heads))
 }
 
 #[cfg(feature = "llama")]
-fn file(args: &ModelArgs, said: &Verbosity, named: Option<PathBuf>) -> Result<Loaded, Failure> {
-    with::Llama::new(args, said, named).map(Loaded::Llama)
+fn file(
+    args: &ModelArgs,
+    said: &Verbosity,
+    (named, heads): (Option<PathBuf>, bool),
+) -> Result<Loaded, Failure> {
+    with::Llama::new(args, said, named, heads).map(Loaded::Llama)
 }
 
 #[cfg(not(feature = "llama"))]
-fn file(_: &ModelArgs, _: &Verbosity, _: Option<PathBuf>) -> Result<Loaded, Failure> {
+fn file(_: &ModelArgs, _: &Verbosity, _: (Option<PathBuf>, bool)) -> Result<Loaded, Failure> {
     Err(Failure::new("this build of constrain cannot run models: it is without llama.cpp").help(
         "build with the feature llama, which is on by default and needs cmake, a C++ compiler and \
          libclang (Debian: cmake g++ libclang-dev); or name --tokenizer and use `constrain mask`",
@@ -133,6 +142,7 @@ mod with {
             args: &ModelArgs,
             verbosity: &Verbosity,
             named: Option<PathBuf>,
+            heads: bool,
         ) -> Result<Self, Failure> {
             let path = match (named, &args.hf) {
                 (Some(path), _) => path,
@@ -144,6 +154,7 @@ mod with {
                 context_len: args.ctx_size,
                 gpu_layers: args.gpu_layers,
                 flash_attention: flash(args.flash_attn),
+                heads,
                 logs: verbosity.verbose,
                 ..LlamaOptions::default()
             };

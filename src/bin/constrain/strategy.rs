@@ -129,6 +129,13 @@ pub struct Plan {
     pub assistant: Option<PathBuf>,
 }
 
+impl Plan {
+    /// Whether the model's own heads draft.
+    pub fn needs_heads(&self) -> bool {
+        matches!(&self.strategy, Strategy::Draft(drafts) if drafts.sources.contains(&Source::Heads))
+    }
+}
+
 impl StrategyArgs {
     /// What the flags describe.
     ///

@@ -1,13 +1,17 @@
 //! A context of llama.cpp as a [`Model`].
 
 use crate::error::{Error, Kind, Result};
+use crate::model::llama::heads::{self, Heads};
 use crate::model::llama::{
     FlashAttention, LlamaOptions, LlamaWeights, backend, chat, id_of, lock, token_of,
 };
-use crate::model::{Batch, Message, Model, Prompt, Sequence, check_batch, context_full};
+use crate::model::{
+    Batch, Message, Model, Prompt, Sequence, check_batch, context_full, lacks_heads,
+};
 use crate::vocab::{TokenId, Vocabulary};
+use llama_cpp_2::LlamaContextLoadError;
 use llama_cpp_2::context::LlamaContext;
-use llama_cpp_2::context::params::LlamaContextParams;
+use llama_cpp_2::context::params::{LlamaContextParams, LlamaContextType};
 use llama_cpp_2::llama_batch::LlamaBatch;
 use std::num::NonZeroU32;
 
@@ -20,13 +24,36 @@ const DEFAULT_CONTEXT: usize = 4096;
 /// Weights with sequences of their own.
 pub struct LlamaModel<'w> {
     weights: &'w LlamaWeights,
-    context: LlamaContext<'w>,
+    engine: Engine<'w>,
     batch: LlamaBatch<'static>,
     context_len: usize,
     /// Tokens in each sequence.
     lens: Vec<usize>,
     /// Which entries of the last batch have logits.
     wanted: Vec<bool>,
+}
+
+/// What computes.
+enum Engine<'w> {
+    Plain(LlamaContext<'w>),
+    /// With heads that predict several tokens.
+    Heads(Heads<'w>),
+}
+
+impl<'w> Engine<'w> {
+    fn context(&self) -> &LlamaContext<'w> {
+        match self {
+            Engine::Plain(context) => context,
+            Engine::Heads(heads) => heads.model(),
+        }
+    }
+
+    fn context_mut(&mut self) -> &mut LlamaContext<'w> {
+        match self {
+            Engine::Plain(context) => context,
+            Engine::Heads(heads) => heads.model_mut(),
+        }
+    }
 }
 
 impl<'w> LlamaModel<'w> {
@@ -63,18 +90,18 @@ impl<'w> LlamaModel<'w> {
             })
             .with_n_threads(threads as i32)
             .with_n_threads_batch(threads as i32);
-        let context = {
-            let _one_at_a_time = lock();
-            weights.weights.new_context(backend(options.logs)?, params)
-        };
-        let context = context.map_err(|error| {
+        if weights.heads > 0 && sequences > 1 {
+            let message = format!("heads serve one sequence, not {sequences}");
+            return Err(Error::new(Kind::BadArgument, message).help("draft by something else"));
+        }
+        let engine = engine(weights, options, params).map_err(|error| {
             let message =
                 format!("no context of {context_len} tokens for {sequences} sequences: {error}");
             Error::new(Kind::Model, message).help("lower the context size")
         })?;
         let batch = LlamaBatch::new(MAX_BATCH, 1);
         let (lens, wanted) = (vec![0; sequences], Vec::new());
-        Ok(Self { weights, context, batch, context_len, lens, wanted })
+        Ok(Self { weights, engine, batch, context_len, lens, wanted })
     }
 
     /// A sequence number as llama.cpp wants it.
@@ -85,6 +112,24 @@ impl<'w> LlamaModel<'w> {
             Error::new(Kind::BadArgument, format!("there is no sequence {sequence} of {count}"))
         })
     }
+}
+
+/// A context on `weights`, with that of their heads if they have any.
+fn engine<'w>(
+    weights: &'w LlamaWeights,
+    options: &LlamaOptions,
+    params: LlamaContextParams,
+) -> Result<Engine<'w>> {
+    let backend = backend(options.logs)?;
+    let failed = |error: LlamaContextLoadError| Error::new(Kind::Model, error.to_string());
+    let _one_at_a_time = lock();
+    let context = weights.weights.new_context(backend, params.clone()).map_err(failed)?;
+    if weights.heads == 0 {
+        return Ok(Engine::Plain(context));
+    }
+    let params = params.with_context_type(LlamaContextType::Mtp);
+    let heads = weights.weights.new_context_with_ctx_other(backend, params, &context);
+    Ok(Engine::Heads(Heads::new(context, heads.map_err(failed)?)?))
 }
 
 impl Model for LlamaModel<'_> {
@@ -128,10 +173,13 @@ impl Model for LlamaModel<'_> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.context.decode(&mut self.batch).map_err(|error| {
+        self.engine.context_mut().decode(&mut self.batch).map_err(|error| {
             let message = format!("llama.cpp failed on a batch of {} tokens: {error}", batch.len());
             Error::new(Kind::Model, message).help("its log says more (-v)")
         })?;
+        if let Engine::Heads(heads) = &mut self.engine {
+            heads.follow(&self.batch, self.lens[0])?;
+        }
         self.lens = lens;
         self.wanted.extend(batch.entries().iter().map(|entry| entry.logits));
         Ok(())
@@ -139,7 +187,7 @@ impl Model for LlamaModel<'_> {
 
     fn logits(&self, index: usize) -> Result<&[f32]> {
         match (self.wanted.get(index), i32::try_from(index)) {
-            (Some(true), Ok(index)) => Ok(self.context.get_logits_ith(index)),
+            (Some(true), Ok(index)) => Ok(self.engine.context().get_logits_ith(index)),
             _ => {
                 let message = format!("entry {index} did not ask for logits");
                 Err(Error::new(Kind::BadArgument, message))
@@ -155,14 +203,31 @@ impl Model for LlamaModel<'_> {
             return Ok(());
         }
         // Also where nothing seems to be removed: a failed batch may have left something.
-        let removed = self.context.clear_kv_cache_seq(Some(number as u32), from, None);
+        let context = self.engine.context_mut();
+        let removed = context.clear_kv_cache_seq(Some(number as u32), from, None);
         if removed != Ok(true) {
             let message = format!("the model cannot go back from {held} to {len} tokens");
             return Err(Error::new(Kind::Model, message)
                 .help("recurrent models cannot; use a strategy without drafts"));
         }
+        if let Engine::Heads(heads) = &mut self.engine {
+            heads.cut(len)?;
+        }
         self.lens[sequence as usize] = len;
         Ok(())
+    }
+
+    fn heads(&self) -> usize {
+        if matches!(self.engine, Engine::Heads(_)) { heads::MOST } else { 0 }
+    }
+
+    fn predict(&mut self, tokens: &[TokenId], most: usize) -> Result<Vec<TokenId>> {
+        let Engine::Heads(heads) = &mut self.engine else {
+            return Err(Error::new(Kind::Model, lacks_heads(self.weights.name())));
+        };
+        let mut guess = heads.guess(tokens)?;
+        guess.truncate(most);
+        Ok(guess)
     }
 
     fn copy(&mut self, from: Sequence, to: Sequence) -> Result<()> {
@@ -172,7 +237,8 @@ impl Model for LlamaModel<'_> {
         }
         let failed = |message: String| Error::new(Kind::Model, format!("llama.cpp: {message}"));
         // The whole sequence: llama.cpp aborts on a part of one.
-        self.context
+        self.engine
+            .context_mut()
             .copy_kv_cache_seq(source, target, None, None)
             .map_err(|error| failed(error.to_string()))?;
         self.lens[to as usize] = self.lens[from as usize];

@@ -27,6 +27,7 @@
 
 mod chat;
 mod context;
+mod heads;
 
 pub use context::LlamaModel;
 
@@ -62,6 +63,9 @@ pub struct LlamaOptions {
     pub flash_attention: FlashAttention,
     /// Sequences that can be held at a time; each has its own memory.
     pub sequences: usize,
+    /// Whether heads that predict several tokens are loaded, where the file has such. They serve one
+    /// sequence.
+    pub heads: bool,
     /// Whether llama.cpp writes its log to standard error. The first load decides for the process.
     pub logs: bool,
 }
@@ -74,6 +78,7 @@ impl Default for LlamaOptions {
             gpu_layers: None,
             flash_attention: FlashAttention::Auto,
             sequences: 1,
+            heads: false,
             logs: false,
         }
     }
@@ -96,6 +101,8 @@ pub struct LlamaWeights {
     weights: Weights,
     vocabulary: Vocabulary,
     name: String,
+    /// Layers that predict several tokens.
+    heads: usize,
 }
 
 impl LlamaWeights {
@@ -107,7 +114,7 @@ impl LlamaWeights {
     pub fn load(path: &Path, options: &LlamaOptions) -> Result<Self> {
         check_file(path)?;
         let backend = backend(options.logs)?;
-        let mut params = LlamaModelParams::default();
+        let mut params = LlamaModelParams::default().with_load_mtp(options.heads);
         if let Some(layers) = options.gpu_layers {
             params = params.with_n_gpu_layers(layers);
         }
@@ -124,7 +131,8 @@ impl LlamaWeights {
         let vocabulary = vocabulary(&weights)?;
         let file = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = weights.meta_val_str("general.name").ok().or(file).unwrap_or_default();
-        Ok(Self { weights, vocabulary, name })
+        let heads = if options.heads { heads::layers(&weights) } else { 0 };
+        Ok(Self { weights, vocabulary, name, heads })
     }
 
     /// The vocabulary.

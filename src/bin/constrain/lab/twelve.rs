@@ -88,7 +88,8 @@ fn allowed(args: &TwelveArgs) -> Result<Option<Vec<TokenId>>, Failure> {
     }
     let schema = Form::read(&args.schema)?;
     // Over single bytes a mask is exact for any text: a token is allowed if its bytes are.
-    let matcher = schema.constraint(&schema.compile()?, &byte_vocabulary()?)?.matcher();
+    let matcher =
+        schema.constraint(&schema.compile()?.without_budgets(), &byte_vocabulary()?)?.matcher();
     let after = |text: &str| -> Result<Matcher, constrain::Error> {
         let mut matcher = matcher.fork();
         matcher.accept_bytes(args.after.as_bytes())?;
