@@ -5,6 +5,7 @@
 mod support;
 
 use constrain::decode::{Decoder, Drafts, Request, Shortlist, Source, Strategy};
+use constrain::extract::{self, Extractor};
 use constrain::model::llama::{FlashAttention, LlamaModel, LlamaOptions, LlamaWeights};
 use constrain::model::{Batch, Message, Model, Role};
 use constrain::sample::Settings;
@@ -165,6 +166,69 @@ fn the_same_request_gives_the_same_output() -> Result<()> {
     assert_ne!(first.tokens, other.tokens);
     assert!(other.statistics.reused_tokens > 0);
     assert_eq!(decoder.run(&request)?.tokens, first.tokens);
+    Ok(())
+}
+
+const TICKET: &str = r#"{"type": "object", "properties": {
+    "category": {"enum": ["billing", "login", "bug", "other"]},
+    "urgent": {"type": "boolean"},
+    "stars": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 5}, {"type": "null"}]}},
+    "required": ["category", "urgent", "stars"], "additionalProperties": false}"#;
+
+/// The distribution over the choices of a field is that of scoring each choice by itself: the tokens before
+/// the value, the choice in its place, nothing kept from another choice.
+#[test]
+fn distributions_equal_scoring_each_choice_apart() -> Result<()> {
+    let Some(weights) = weights() else { return Ok(()) };
+    let mut model = LlamaModel::new(weights, &options())?;
+    let options = extract::Options { distributions: true, ..extract::Options::default() };
+    let extractor = Extractor::new(weights.vocabulary(), TICKET, options)?;
+    let letter = "I was charged twice for the same order and want my money back today!";
+    let request = extractor.request(&model, letter)?;
+    let outcome = Decoder::new(&mut model).run(&request)?;
+    let found = extractor.extract(&mut Decoder::new(&mut model), letter)?;
+    assert_eq!(found.text.as_bytes(), outcome.bytes);
+    let len = |tokens: &[TokenId]| -> usize {
+        tokens.iter().map(|&id| weights.vocabulary().bytes(id).map_or(0, <[u8]>::len)).sum()
+    };
+    for (pointer, count) in [("/category", 4), ("/urgent", 2), ("/stars", 6)] {
+        let field = found.field(pointer).expect("a field");
+        let sure = field.sureness.as_ref().expect("figures");
+        assert_eq!(sure.choices.len(), count, "{pointer}");
+        // That a number is over is said by the token after it.
+        let tokens = field.tokens.start..field.tokens.end + usize::from(pointer == "/stars");
+        let (start, end) =
+            (len(&outcome.tokens[..tokens.start]), len(&outcome.tokens[..tokens.end]));
+        let before = [&request.prompt[..], &outcome.tokens[..tokens.start]].concat();
+        let (ahead, behind) = (start..field.range.start, field.range.end..end);
+        let mut weights = Vec::new();
+        for choice in &sure.choices {
+            let (ahead, behind) = (&found.text[ahead.clone()], &found.text[behind.clone()]);
+            let spelled = model.tokenize(&format!("{ahead}{}{behind}", choice.value), false)?;
+            model.truncate(1, 0)?;
+            // In the chunks of a decoder, then one by one: rounding depends on that.
+            let mut last = 0;
+            for chunk in before.chunks(64) {
+                model.eval(&Batch::prompt(1, chunk))?;
+                last = chunk.len() - 1;
+            }
+            let mut log_prob = 0.0;
+            for &token in &spelled {
+                let logits = model.logits(last)?;
+                let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+                log_prob += f64::from(logits[token as usize]) - sum.ln();
+                model.eval(&Batch::prompt(1, &[token]))?;
+                last = 0;
+            }
+            assert!((choice.log_prob - log_prob).abs() < 1e-3, "{choice:?}, not {log_prob}");
+            weights.push(log_prob.exp());
+        }
+        let sum: f64 = weights.iter().sum();
+        for (choice, weight) in sure.choices.iter().zip(&weights) {
+            eprintln!("{pointer} {} {:.6}", choice.value, choice.probability);
+            assert!((choice.probability - weight / sum).abs() < 1e-4, "{choice:?}");
+        }
+    }
     Ok(())
 }
 

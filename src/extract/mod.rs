@@ -131,7 +131,8 @@ pub struct Options {
     /// which saves reading the logits where one token is forced.
     pub log_probs: Option<usize>,
     /// For fields with few possible values (an `enum`, a boolean, a small range), the distribution over
-    /// all of them, which takes some passes of the model more. Needs `log_probs`.
+    /// all of them, which takes some passes of the model more. Needs `log_probs`, and a decoder:
+    /// [`Extractor::extract`] and [`Extractor::stream`] compute it, [`Extractor::read`] cannot.
     pub distributions: bool,
 }
 
