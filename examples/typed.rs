@@ -61,10 +61,10 @@ fn extract(model: &mut dyn Model) -> constrain::Result<()> {
 
     // 2. Per document.
     let mut decoder = Decoder::new(model);
-    let found = extractor.extract(&mut decoder, DOCUMENT)?;
+    let mut found = extractor.extract(&mut decoder, DOCUMENT)?;
 
     // 3. Fields that the model is unsure of are asked for again, alone; what stays weak is marked.
-    let found = extractor.again(&mut decoder, DOCUMENT, found, (0.5, &Answerer::Alone))?;
+    extractor.again(&mut decoder, DOCUMENT, &mut found, (0.5, &Answerer::Alone))?;
     println!("{:#?}", found.value);
 
     for field in &found.fields {

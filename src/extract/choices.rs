@@ -45,17 +45,15 @@ struct Begun {
     scalar: Scalar,
 }
 
-/// The values that can stand after `before`, each as it is spelled; `None` if there are too many, or one
-/// is an object or a list.
-fn values(constraint: &Constraint, before: &[u8]) -> Result<Option<Vec<String>>> {
-    let mut matcher = constraint.matcher();
-    matcher.accept_bytes(before)?;
+/// The values that can stand where a matcher is, each as it is spelled; `None` if there are too many, or
+/// one is an object or a list.
+fn values(matcher: &Matcher) -> Option<Vec<String>> {
     let mut found = Found::default();
     let mut open = VecDeque::new();
     for byte in matcher.next_bytes() {
         match (byte, Scalar::begin(byte)) {
             (b' ' | b'\t' | b'\n' | b'\r', _) => {}
-            (_, None) => return Ok(None),
+            (_, None) => return None,
             (_, Some(scalar)) => {
                 let mut matcher = matcher.fork();
                 if matcher.accept_bytes(&[byte]).is_ok() {
@@ -65,14 +63,14 @@ fn values(constraint: &Constraint, before: &[u8]) -> Result<Option<Vec<String>>>
         }
     }
     for _ in 0..STEPS_MAX {
-        let Some(begun) = open.pop_front() else { return Ok(Some(found.texts)) };
+        let Some(begun) = open.pop_front() else { return Some(found.texts) };
         follow(begun, &mut open, &mut found);
         // What is open will be at least so many values, but for escapes that lead nowhere.
         if found.texts.len() > CHOICES_MAX || open.len() > 3 * CHOICES_MAX {
-            return Ok(None);
+            return None;
         }
     }
-    Ok(None)
+    None
 }
 
 /// The values found, each once.
@@ -146,11 +144,12 @@ pub(crate) fn weigh(
     (request, outcome): (&Request, &Outcome),
     fields: &mut [FieldInfo],
 ) -> Result<()> {
+    let mut matcher = constraint.matcher();
     for field in fields.iter_mut().filter(|field| field.kind.is_scalar()) {
-        let before = outcome.bytes.get(..field.range.start).unwrap_or_default();
-        let Some(values) = values(constraint, before)?.filter(|values| values.len() > 1) else {
-            continue;
-        };
+        // Fields come in the order of the text.
+        let between = matcher.text().len()..field.range.start;
+        matcher.accept_bytes(outcome.bytes.get(between).unwrap_or_default())?;
+        let Some(values) = values(&matcher).filter(|values| values.len() > 1) else { continue };
         let place = Place::of(decoder.model(), outcome, field, &values);
         let spelled = values.iter().map(|value| place.spell(decoder.model(), value));
         // A tokenizer that cannot spell a part of a text for itself cannot be asked.

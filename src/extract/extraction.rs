@@ -99,6 +99,9 @@ pub struct Sureness {
     /// Keys, punctuation, white space and forced tokens do not count. Other spellings of the same
     /// value are not added. With `choices`, its probability among those.
     pub probability: f64,
+    /// The same as a geometric mean over the tokens that were not forced: a long text is hardly ever
+    /// probable as a whole.
+    pub per_token: f64,
     /// The least probability that the model gave to all allowed tokens together at a step inside the
     /// value. Near 1 the model agrees with the schema, near 0 it wanted to say something else.
     pub kept: f64,

@@ -30,6 +30,11 @@ pub(crate) fn extraction<T: DeserializeOwned>(
     let mut fields = fields(&tracker, &steps);
     place(&mut fields, request, extractor);
     let warnings = steps.warnings(&tracker);
+    if extractor.options().schema.add_reasoning {
+        let added = |field: &&mut FieldInfo| is_reasoning_at(&field.pointer, extractor);
+        // What is thought aloud is not an answer that could be wrong.
+        fields.iter_mut().filter(added).for_each(|field| field.sureness = None);
+    }
     let (reasoning, document) = without_reasoning(&text, &tracker, extractor).unzip();
     let value = value_of(document.as_deref().unwrap_or(&text))?;
     Ok(Extraction {
@@ -139,22 +144,23 @@ pub(crate) fn place<T>(fields: &mut [FieldInfo], request: &Request, extractor: &
     }
 }
 
+/// Whether a pointer is that of the reasoning in the root.
+fn is_reasoning_at<T>(pointer: &str, extractor: &Extractor<T>) -> bool {
+    let name = pointer.strip_prefix('/').unwrap_or_default();
+    is_reasoning(&name.replace("~1", "/").replace("~0", "~"), &extractor.options().schema)
+}
+
 /// The reasoning, if one was added, and the document without it: it is the first member of the root.
 pub(crate) fn without_reasoning<T>(
     text: &str,
     tracker: &Tracker,
     extractor: &Extractor<T>,
 ) -> Option<(String, String)> {
-    let options = &extractor.options().schema;
-    if !options.add_reasoning {
+    if !extractor.options().schema.add_reasoning {
         return None;
     }
     let members = || tracker.nodes().iter().filter(|node| node.parent == Some(0));
-    let named = |pointer: &str| {
-        let name = pointer.strip_prefix('/').unwrap_or_default();
-        is_reasoning(&name.replace("~1", "/").replace("~0", "~"), options)
-    };
-    let reasoning = members().next().filter(|node| named(&node.pointer))?;
+    let reasoning = members().next().filter(|node| is_reasoning_at(&node.pointer, extractor))?;
     let value = tracker.value()?.pointer(&reasoning.pointer)?;
     let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let start = reasoning.key_start?;

@@ -16,7 +16,7 @@
 //! signals, not calibrated.
 
 use crate::decode::{Decoder, Outcome, Request, Strategy};
-use crate::error::Result;
+use crate::error::{Kind, Result};
 use crate::extract::read::{place, value_of, without_reasoning};
 use crate::extract::scalar::{Scalar, Step};
 use crate::extract::sure::Steps;
@@ -69,23 +69,29 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// Asks again for each field less probable than `below`, alone, the others as they are; the surer answer
     /// is taken. `by` says who is asked: with the model of the first answer [`Answerer::Alone`], with a
     /// bigger one, by an extractor [for its vocabulary](Extractor::for_vocabulary), [`Answerer::Bigger`].
-    /// What is weak after that is marked as doubtful.
+    /// What is weak after that is marked as doubtful; so is a field for which the context or the budget has
+    /// no room.
     ///
     /// # Errors
-    /// As [`Extractor::request`] and [`Decoder::resume`].
+    /// As [`Extractor::request`] and [`Decoder::resume`], for another reason than room. What was found so far
+    /// stays.
     pub fn again(
         &self,
         decoder: &mut Decoder<'_>,
         document: &str,
-        mut found: Extraction<T>,
+        found: &mut Extraction<T>,
         (below, by): (f64, &Answerer),
-    ) -> Result<Extraction<T>> {
+    ) -> Result<()> {
         let weak: Vec<String> = found.weak(below).map(|field| field.pointer.clone()).collect();
         for pointer in weak {
-            self.ask(decoder, document, &mut found, (&pointer, by))?;
+            match self.ask(decoder, document, found, (&pointer, by)) {
+                // With what is known, the prompt is longer than it was.
+                Err(error) if is_room(error.kind()) => {}
+                asked => asked?,
+            }
         }
         found.mark(below);
-        Ok(found)
+        Ok(())
     }
 
     /// Asks for one field, and takes the answer if it is surer.
@@ -153,6 +159,8 @@ impl<T: DeserializeOwned> Extractor<T> {
         let Some(sureness) = steps.sureness(node) else { return Ok(()) };
         let value = tracker.value().and_then(|root| root.pointer(&node.pointer));
         let Some(value) = value.cloned() else { return Ok(()) };
+        let stripped = without_reasoning(&text, &tracker, self).map(|(_, rest)| rest);
+        let whole = value_of(stripped.as_deref().unwrap_or(&text))?;
         let Some(field) = found.fields.get_mut(at) else { return Ok(()) };
         let old = field.sureness.as_ref().map_or(0.0, |old: &Sureness| old.probability);
         if sureness.probability <= old {
@@ -174,11 +182,15 @@ impl<T: DeserializeOwned> Extractor<T> {
                 field.value = root.pointer(&field.pointer).cloned().unwrap_or_default();
             }
         }
-        let stripped = without_reasoning(&text, &tracker, self).map(|(_, rest)| rest);
-        found.value = value_of(stripped.as_deref().unwrap_or(&text))?;
+        found.value = whole;
         found.text = text;
         Ok(())
     }
+}
+
+/// Whether an error says that there is no room for a question.
+fn is_room(kind: &Kind) -> bool {
+    matches!(kind, Kind::TooLarge | Kind::BudgetTooSmall { .. })
 }
 
 /// Where a scalar ends in `bytes`, which begin with white space and then its first byte; `None` if it does

@@ -163,7 +163,9 @@ impl<'a> Steps<'a> {
         }
         alternatives.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         alternatives.truncate(ALTERNATIVES);
-        Some(Sureness { probability, kept, alternatives, choices: Vec::new() })
+        let free = own.iter().filter(|step| step.chosen.constrained < 0.0).count();
+        let per_token = probability.powf(1.0 / free.max(1) as f64);
+        Some(Sureness { probability, per_token, kept, alternatives, choices: Vec::new() })
     }
 
     /// How a value would have begun with another token at a step.

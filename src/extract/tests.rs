@@ -103,6 +103,30 @@ fn a_stream_tells_the_same_story() -> Result<()> {
     Ok(())
 }
 
+/// Whatever a model says: each partial value grows into the next one, and the last one is the value.
+#[test]
+fn no_partial_value_is_taken_back() -> Result<()> {
+    use crate::extract::tracker::tests::grows_into;
+    for seed in 0..40 {
+        let mut model = ScriptedModel::noise(seed);
+        let settings = Settings { seed, ..Settings::drawing(0.9) };
+        let options = Options { settings, log_probs: None, ..Options::default() };
+        let extractor = Extractor::new(model.vocabulary(), TICKET, options)?;
+        let mut partials: Vec<Value> = Vec::new();
+        let found = extractor.stream(&mut Decoder::new(&mut model), "Ada", &mut |_, tracker| {
+            partials.extend(tracker.partial());
+            let ahead = tracker.partial_before(b"").expect("the same");
+            assert_eq!(ahead, tracker.partial());
+        })?;
+        for pair in partials.windows(2) {
+            assert!(grows_into(&pair[0], &pair[1]), "{} then {}", pair[0], pair[1]);
+        }
+        assert_eq!(partials.last(), Some(&found.value));
+        assert!(partials.iter().all(|partial| grows_into(partial, &found.value)));
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_cut_is_an_error() -> Result<()> {
     let mut model = ScriptedModel::following(ANSWER);

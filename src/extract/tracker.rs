@@ -458,4 +458,4 @@ impl Tracker {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,7 +14,9 @@ fn found(schema: &Value) -> Result<Option<Vec<Value>>> {
         "additionalProperties": false});
     let grammar = schema::compile(&document.to_string(), &schema::Options::default())?;
     let constraint = Constraint::new(&grammar, &vocabulary())?;
-    let texts = values(&constraint, b"{\"a\":")?;
+    let mut matcher = constraint.matcher();
+    matcher.accept_bytes(b"{\"a\":")?;
+    let texts = values(&matcher);
     let parsed = |texts: Vec<String>| {
         let mut values: Vec<Value> =
             texts.iter().map(|text| serde_json::from_str(text).expect("a value")).collect();

@@ -51,13 +51,13 @@ fn the_surer_answer_is_taken_and_the_others_are_kept() -> Result<()> {
     let mut small = model(FIRST, THEN, 3.0);
     let extractor = Extractor::new(&vocabulary(), SCHEMA, Options::default())?;
     let mut decoder = Decoder::new(&mut small);
-    let found = extractor.extract(&mut decoder, "Ada, 1815")?;
+    let mut found = extractor.extract(&mut decoder, "Ada, 1815")?;
     assert_eq!(found.text, FIRST);
     let weak: Vec<&str> = found.weak(0.5).map(|field| field.pointer.as_str()).collect();
     assert_eq!(weak, ["/born"]);
     let first = found.field("/born").and_then(|field| field.sureness.clone()).expect("figures");
 
-    let found = extractor.again(&mut decoder, "Ada, 1815", found, (0.5, &Answerer::Alone))?;
+    extractor.again(&mut decoder, "Ada, 1815", &mut found, (0.5, &Answerer::Alone))?;
     assert_eq!((found.text.as_str(), &found.value["born"]), (THEN, &json!(1815)));
     let born = found.field("/born").expect("a field");
     assert_eq!((&born.by, &found.text[born.range.clone()]), (&Answerer::Alone, "1815"));
@@ -75,7 +75,7 @@ fn the_surer_answer_is_taken_and_the_others_are_kept() -> Result<()> {
     let by = Answerer::Bigger("bigger".to_owned());
     let above = extractor.for_vocabulary(&vocabulary())?;
     let mut decoder = Decoder::new(&mut bigger);
-    let found = above.again(&mut decoder, "Ada, 1815", found, (0.99, &by))?;
+    above.again(&mut decoder, "Ada, 1815", &mut found, (0.99, &by))?;
     let born = found.field("/born").expect("a field");
     assert_eq!((&born.by, born.earlier.len(), born.doubtful), (&by, 2, false));
     Ok(())
@@ -86,13 +86,28 @@ fn a_less_sure_answer_is_noted_and_the_field_marked() -> Result<()> {
     let mut small = model(FIRST, THEN, 0.5);
     let extractor = Extractor::new(&vocabulary(), SCHEMA, Options::default())?;
     let mut decoder = Decoder::new(&mut small);
-    let found = extractor.extract(&mut decoder, "Ada, 1815")?;
-    let found = extractor.again(&mut decoder, "Ada, 1815", found, (0.5, &Answerer::Alone))?;
+    let mut found = extractor.extract(&mut decoder, "Ada, 1815")?;
+    extractor.again(&mut decoder, "Ada, 1815", &mut found, (0.5, &Answerer::Alone))?;
     assert_eq!(found.text, FIRST);
     let born = found.field("/born").expect("a field");
     assert_eq!((&born.by, born.doubtful), (&Answerer::Document, true));
     assert_eq!(born.earlier.iter().map(|e| &e.by).collect::<Vec<_>>(), [&Answerer::Alone]);
     assert!(!found.field("/name").expect("a field").doubtful);
+    Ok(())
+}
+
+#[test]
+fn without_room_for_a_question_the_first_answer_stays() -> Result<()> {
+    let extractor = Extractor::new(&vocabulary(), SCHEMA, Options::default())?;
+    let request = extractor.request(&model(FIRST, THEN, 3.0), "Ada, 1815")?;
+    // Room for the answer, and not for what is known beside it.
+    let room = request.prompt.len() + FIRST.len() + 10;
+    let mut small = model(FIRST, THEN, 3.0).with_context_len(room);
+    let mut decoder = Decoder::new(&mut small);
+    let mut found = extractor.extract(&mut decoder, "Ada, 1815")?;
+    extractor.again(&mut decoder, "Ada, 1815", &mut found, (0.5, &Answerer::Alone))?;
+    assert_eq!(found.text, FIRST);
+    assert!(found.field("/born").is_some_and(|born| born.doubtful && born.earlier.is_empty()));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 /// Whether `partial` may become `whole` without a word being taken back.
-fn grows_into(partial: &Value, whole: &Value) -> bool {
+pub(crate) fn grows_into(partial: &Value, whole: &Value) -> bool {
     match (partial, whole) {
         (Value::Object(a), Value::Object(b)) => {
             a.iter().all(|(key, a)| b.get(key).is_some_and(|b| grows_into(a, b)))
