@@ -4,6 +4,8 @@
 pub mod error;
 pub mod limits;
 
+mod codec;
+
 pub mod vocab;
 
 pub mod expr;
@@ -25,6 +27,7 @@ pub mod cost;
 
 pub mod constraint;
 pub mod matcher;
+pub mod saved;
 
 pub mod sample;
 

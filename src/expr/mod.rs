@@ -61,6 +61,7 @@ mod intern;
 mod length;
 mod literal;
 mod node;
+mod save;
 mod shape;
 mod shortest;
 mod span;

@@ -6,6 +6,7 @@ use crate::regex::Format;
 
 pub mod decimal;
 mod print;
+mod save;
 use decimal::Decimal;
 
 /// Index of a [`Node`] in its [`Grammar`].
