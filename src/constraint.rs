@@ -1,6 +1,7 @@
 //! A compiled constraint: a grammar over a vocabulary, immutable, shared by threads.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
@@ -43,6 +44,8 @@ struct Inner {
     configs: Mutex<Arc<Configs>>,
     costs: OnceLock<Costs>,
     plan: OnceLock<Result<Option<Arc<Plan>>>>,
+    /// Masks and moves that were known when they were asked for, then those that were computed.
+    counts: [AtomicU64; 4],
 }
 
 /// What all constraints of a vocabulary share.
@@ -72,6 +75,15 @@ pub struct Stats {
     /// Bytes of configurations, stacks, masks and moves, about. When they are too many, the
     /// constraint starts afresh.
     pub configuration_bytes: usize,
+    /// Masks that were known when they were asked for. What matchers that still live have found since they
+    /// last computed something is not counted yet.
+    pub mask_hits: u64,
+    /// Masks that were computed.
+    pub mask_misses: u64,
+    /// Moves that were known, as above.
+    pub move_hits: u64,
+    /// Moves that were computed, or tried and refused.
+    pub move_misses: u64,
     /// Terminal states of this constraint.
     pub states: u32,
     /// Token tables of this constraint.
@@ -128,6 +140,7 @@ impl Constraint {
             configs,
             costs: OnceLock::new(),
             plan: OnceLock::new(),
+            counts: Default::default(),
         }));
         if constraint.basis().program.has_budgets() {
             let configs = constraint.configs();
@@ -156,15 +169,28 @@ impl Constraint {
     pub fn stats(&self) -> Stats {
         let universe = Universe::of(self.vocabulary());
         let (configs, Basis { program, tables, .. }) = (self.configs(), self.basis());
+        let [mask_hits, move_hits, mask_misses, move_misses] =
+            self.0.counts.each_ref().map(|count| count.load(Ordering::Relaxed));
         Stats {
             configurations: configs.count(),
             moves: configs.moves(),
             configuration_bytes: configs.bytes(),
+            mask_hits,
+            mask_misses,
+            move_hits,
+            move_misses,
             states: program.states().count(),
             tables: tables.count(),
             table_bytes: tables.bytes(),
             shared_states: universe.states.count(),
             shared_tables: universe.tables.count(),
+        }
+    }
+
+    /// Counts masks and moves: those that were known, and those that were not.
+    pub(crate) fn count(&self, found: [u64; 2], missed: [u64; 2]) {
+        for (count, more) in self.0.counts.iter().zip(found.into_iter().chain(missed)) {
+            count.fetch_add(more, Ordering::Relaxed);
         }
     }
 

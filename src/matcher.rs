@@ -9,7 +9,9 @@
 //! matcher takes its configuration along and forgets those before; a rollback to one of them
 //! replays the output.
 
+mod ahead;
 mod budget;
+mod tally;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +23,9 @@ use crate::mask::configs::Config;
 use crate::mask::{Allowed, Arrival, ConfigId, Configs};
 use crate::vocab::TokenId;
 use budget::Budget;
+use tally::Tally;
+
+pub use ahead::{Drafted, Precomputed};
 
 /// The set of allowed tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +111,8 @@ pub struct Matcher {
     own: Option<Allowed>,
     words: Vec<u32>,
     budget: Option<Budget>,
+    /// What was found without computing it.
+    tally: Tally,
 }
 
 /// Longest run of forced bytes that is reported at once.
@@ -114,6 +121,7 @@ const FORCED: usize = 4_096;
 impl Matcher {
     pub(crate) fn new(constraint: Constraint) -> Self {
         let configs = constraint.configs();
+        let tally = Tally::new(constraint.clone());
         let start = Step { config: ConfigId::START, text: 0, token: None };
         Self {
             constraint,
@@ -124,6 +132,7 @@ impl Matcher {
             own: None,
             words: Vec::new(),
             budget: None,
+            tally,
         }
     }
 
@@ -207,7 +216,10 @@ impl Matcher {
                 return Ok(());
             }
         }
-        if self.configs.known_mask(self.here()).is_none() {
+        if self.configs.known_mask(self.here()).is_some() {
+            self.tally.masks += 1;
+        } else {
+            self.tally.missed_mask();
             self.renew();
             let basis = self.constraint.basis();
             self.own = match basis.program.has_budgets() {
@@ -233,6 +245,7 @@ impl Matcher {
     pub fn accept(&mut self, token: TokenId) -> Result<()> {
         self.learn_parts()?;
         if let Some(next) = self.configs.known_move(self.here(), token) {
+            self.tally.moves += 1;
             if self.budget.is_some() || self.constraint.basis().program.has_budgets() {
                 self.afford(Some(token), Ok(Some(next)))?;
             }
@@ -246,6 +259,7 @@ impl Matcher {
 
     #[cold]
     fn accept_cold(&mut self, token: TokenId) -> Result<()> {
+        self.tally.missed_move();
         self.renew();
         let before = self.text.len();
         if self.config().is_finished() {

@@ -322,6 +322,42 @@ fn values_are_pieces_of_the_input() {
 }
 
 #[test]
+fn a_compiled_constraint_takes_the_place_of_a_schema() {
+    let folder = Folder::new("compile");
+    let schema = folder.file(
+        "s.json",
+        r#"{"type": "object", "properties": {"b": {"type": "null"}, "a": {"type": "boolean"}},
+            "required": ["a"], "additionalProperties": false}"#,
+    );
+    let tokens = folder.file("tokenizer.json", tokenizer(&["{\"", "a", "b", "true"]));
+    let file = folder.0.join("s.constraint").to_string_lossy().into_owned();
+    let compile = ["compile", "--schema", &schema, "--tokenizer", &tokens, "-o", &file];
+    done(&run(&[&compile[..], &["--property-order", "any"]].concat()));
+    let mask =
+        |more: &[&str]| run(&[&["mask", "--tokenizer", &tokens, "--after", "{\""], more].concat());
+    let from_file = mask(&["--constraint", &file]);
+    let from_schema = mask(&["--schema", &schema, "--property-order", "any"]);
+    assert_eq!(done(&from_file), done(&from_schema));
+    let wrong = folder.file("d.json", r#"{"a": 1}"#);
+    let output = run(&["check", "--constraint", &file, &wrong]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("/properties/a/type") || stderr(&output).contains("boolean"));
+    done(&run(&["check", "--constraint", &file]));
+    done(&run(&["inspect", "--constraint", &file, "--tokenizer", &tokens]));
+
+    let other = folder.file("other.json", tokenizer(&["x"]));
+    let output = run(&["mask", "--constraint", &file, "--tokenizer", &other]);
+    refused(&output, &["another vocabulary", "tokenizer of this model"]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    let damaged = folder.file("damaged", &bytes);
+    refused(&mask(&["--constraint", &damaged]), &["damaged", "checksum"]);
+    refused(&mask(&["--constraint", &schema]), &["no such file"]);
+    let both = ["--constraint", &file, "--whitespace", "compact"];
+    assert_eq!(mask(&both).status.code(), Some(2));
+}
+
+#[test]
 fn mask_lists_the_allowed_tokens() {
     let folder = Folder::new("mask");
     let schema = folder.file("s.json", r#"{"enum": ["true", true, "truth"]}"#);

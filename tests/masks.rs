@@ -4,6 +4,7 @@ mod oracle;
 mod support;
 
 use constrain::grammar::{Grammar, PropertyOrder};
+use constrain::matcher::Drafted;
 use constrain::schema::{self, Options};
 use constrain::{Constraint, Document, Kind, Matcher, TokenId, Vocabulary};
 use oracle::{Oracle, State};
@@ -430,6 +431,99 @@ fn many_masks_at_once_equal_one_by_one() {
     let stranger = other.matcher();
     let constraint = Constraint::new(&grammar("{}", PropertyOrder::Any), &vocabulary).unwrap();
     assert!(constraint.fill_bitmasks(&mut [stranger], &mut words, 1).is_err());
+}
+
+#[test]
+fn masks_along_drafts_are_those_of_replays() {
+    let vocabulary = support::synthetic();
+    let row = vocabulary.len().div_ceil(32);
+    for (i, schema) in SCHEMAS.iter().chain(OPEN_SCHEMAS).enumerate() {
+        let grammar = grammar(schema, PropertyOrder::Declared);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        let alone = Constraint::new(&grammar, &vocabulary).unwrap();
+        let mut random = Random(3 * i as u64 + 1);
+        let mut matcher = constraint.matcher();
+        for _ in 0..6 {
+            // A tree of tokens that may come next, and of some that may not.
+            let (mut draft, mut ends): (Vec<Drafted>, Vec<Matcher>) = (Vec::new(), Vec::new());
+            for n in 0..12usize {
+                let after = n.checked_sub(1).map(|last| random.below(last + 1));
+                let mut from = after.map_or_else(|| matcher.fork(), |at: usize| ends[at].fork());
+                let mask = allowed(&mut from);
+                let token = match random.below(4) {
+                    0 => random.below(vocabulary.len()) as TokenId,
+                    _ => mask[random.below(mask.len())],
+                };
+                let _ = from.accept(token);
+                draft.push(Drafted { token, after });
+                ends.push(from);
+            }
+            let before = (matcher.len(), matcher.text().to_vec());
+            let mut words = vec![u32::MAX; 13 * row];
+            let known = matcher.fill_draft_bitmasks(&draft, &mut words).unwrap();
+            assert_eq!((matcher.len(), matcher.text().to_vec()), before);
+            for (n, words) in words.chunks(row).enumerate() {
+                let mut replay = alone.matcher();
+                replay.accept_bytes(matcher.text()).unwrap();
+                let mut way = Vec::new();
+                let mut here = n.checked_sub(1);
+                while let Some(at) = here {
+                    way.push(draft[at].token);
+                    here = draft[at].after;
+                }
+                let taken = way.iter().rev().all(|&token| replay.accept(token).is_ok());
+                let mut expected = vec![0; row];
+                if taken {
+                    replay.fill_bitmask(&mut expected).unwrap();
+                }
+                assert_eq!(words, expected, "{schema} {draft:?} {n}");
+                assert!(n == 0 || known[n - 1] == taken);
+            }
+            let mask = allowed(&mut matcher);
+            let token = mask[random.below(mask.len())];
+            if vocabulary.is_end(token) {
+                break;
+            }
+            matcher.accept(token).unwrap();
+        }
+        let wrong = [Drafted { token: 0, after: Some(0) }];
+        assert!(matcher.fill_draft_bitmasks(&wrong, &mut vec![0; 2 * row]).is_err());
+        assert!(matcher.fill_draft_bitmasks(&[], &mut []).is_err());
+    }
+}
+
+#[test]
+fn what_was_computed_ahead_is_found() {
+    let vocabulary = support::synthetic();
+    let schema = r#"{"type":"object","properties":{"a":{"enum":["x","yes"]},"b":{"type":"boolean"}},"required":["a"],"additionalProperties":false}"#;
+    let mut grammar = grammar(schema, PropertyOrder::Declared);
+    grammar.whitespace = constrain::grammar::Whitespace::Compact;
+    let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+    let some = constraint.precompute(20).unwrap();
+    assert!(!some.complete && some.configurations > 1);
+    let all = constraint.precompute(100_000).unwrap();
+    assert!(all.complete && all.configurations > some.configurations);
+    let before = constraint.stats();
+    let other = Constraint::new(&grammar, &vocabulary).unwrap();
+    for walk in 0..50 {
+        let mut random = Random(walk + 1);
+        let (mut matcher, mut replay) = (constraint.matcher(), other.matcher());
+        loop {
+            let mask = allowed(&mut matcher);
+            assert_eq!(mask, allowed(&mut replay));
+            let token = mask[random.below(mask.len())];
+            matcher.accept(token).unwrap();
+            replay.accept(token).unwrap();
+            if vocabulary.is_end(token) {
+                break;
+            }
+        }
+    }
+    let after = constraint.stats();
+    assert_eq!((after.mask_misses, after.move_misses), (before.mask_misses, before.move_misses));
+    assert!(after.mask_hits >= before.mask_hits + 100);
+    let met = other.stats();
+    assert!(met.mask_misses > 0 && met.mask_hits > met.mask_misses, "{met:?}");
 }
 
 #[test]

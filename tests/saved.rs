@@ -19,6 +19,7 @@ const SCHEMAS: &[&str] = &[
     r#"{"type":["string","null"],"x-constrain":{"span":true},"not":{"enum":["or","not"]},"maxLength":12}"#,
     r#"{"type":"string","pattern":"^(?!.*(ab|ba)).*[0-9]{2,}$","minLength":3}"#,
     r#"{"type":"string","format":"idn-hostname"}"#,
+    r#"{"type":"object","properties":{"a":{"type":"string","x-constrain":{"max_tokens":5}},"b":{"type":"integer"}},"required":["a"]}"#,
 ];
 
 const GRAMMARS: &[(&str, Syntax)] = &[

@@ -46,13 +46,18 @@ impl Exprs {
     /// grammar has.
     pub(crate) fn save(&self, roots: &[ExprId], out: &mut Writer) -> Result<Numbers> {
         let (parts, equations) = self.reachable(roots);
-        out.size(self.documents.len());
-        self.documents.iter().for_each(|document| out.text(document.text()));
+        let of = |&part: &ExprId| match self.node(part) {
+            Node::Span(document, _) => Some(document),
+            _ => None,
+        };
+        let documents: BTreeSet<u32> = parts.iter().filter_map(of).collect();
+        out.size(documents.len());
+        documents.iter().for_each(|&document| out.text(self.documents[document as usize].text()));
         out.size(parts.len());
         let constants = (0..CONSTANTS).map(|id| (ExprId(id), id));
         let mut numbers: Numbers = constants.collect();
         for (&part, number) in parts.iter().zip(CONSTANTS..) {
-            self.save_part(part, &numbers, out)?;
+            self.save_part(part, &numbers, &documents, out)?;
             numbers.insert(part, number);
         }
         out.size(equations.len());
@@ -87,7 +92,13 @@ impl Exprs {
         (found, equations)
     }
 
-    fn save_part(&self, part: ExprId, numbers: &Numbers, out: &mut Writer) -> Result<()> {
+    fn save_part(
+        &self,
+        part: ExprId,
+        numbers: &Numbers,
+        documents: &BTreeSet<u32>,
+        out: &mut Writer,
+    ) -> Result<()> {
         let list = |parts: &[ExprId], out: &mut Writer| {
             out.size(parts.len());
             parts.iter().for_each(|part| out.number(numbers[part]));
@@ -139,7 +150,7 @@ impl Exprs {
             }
             Node::Span(document, 0) => {
                 begin(tag::SPAN);
-                out.number(document);
+                out.size(documents.range(..document).count());
             }
             Node::Span(..) => {
                 let kind = Kind::Unsupported { keyword: "x-constrain/span".to_owned() };

@@ -101,6 +101,7 @@ mod tag {
     pub const NUMBER: u8 = 11;
     pub const MARGIN: u8 = 12;
     pub const SPECIAL: u8 = 13;
+    pub const WITHIN: u8 = 14;
     pub const NAMED: u8 = 0;
     pub const ID: u8 = 1;
     pub const NOT: u8 = 2;
@@ -132,6 +133,11 @@ fn save_node(node: &Node, expr: &dyn Fn(ExprId) -> u32, out: &mut Writer) {
         Node::Rule(target) => {
             out.number(tag::RULE);
             out.size(target.index());
+        }
+        Node::Within { item, tokens } => {
+            out.number(tag::WITHIN);
+            out.size(item.index());
+            out.number(*tokens);
         }
         Node::Array(spec) => {
             out.number(tag::ARRAY);
@@ -301,6 +307,7 @@ impl Loader<'_, '_> {
                 }
             }
             tag::RULE => Node::Rule(self.id()?),
+            tag::WITHIN => Node::Within { item: self.id()?, tokens: self.from.small()? },
             tag::ARRAY => Node::Array(self.array()?),
             tag::OBJECT => Node::Object(self.object(limits)?),
             tag => Node::Terminal(self.terminal(tag)?),

@@ -211,6 +211,11 @@ impl Configs {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes at which they are full.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether it is time to start afresh.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)

@@ -61,6 +61,8 @@ pub enum Command {
     Check(CheckArgs),
     /// List the tokens that may come next after a text
     Mask(MaskArgs),
+    /// Compile a schema or a grammar to a file, for --constraint
+    Compile(CompileArgs),
     /// Show what a schema compiles to
     Inspect(InspectArgs),
     /// Extract the data of many documents, a row each; an interrupted batch goes on where it was
@@ -93,6 +95,13 @@ pub struct SchemaArgs {
     /// cannot be enforced exactly is refused, with its place; none is ever ignored.
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub schema: Option<PathBuf>,
+    /// A constraint that was compiled before, in place of a schema: see `constrain compile`
+    ///
+    /// With the flags that it was compiled with.
+    #[arg(long, value_name = "FILE", help_heading = "Constraint")]
+    #[arg(conflicts_with_all = ["schema", "grammar", "regex", "choice", "property_order"])]
+    #[arg(conflicts_with_all = ["whitespace", "reasoning_field", "add_reasoning"])]
+    pub constraint: Option<PathBuf>,
     /// The order of an object's keys
     #[arg(long, value_name = "ORDER", default_value = "declared", help_heading = "Constraint")]
     pub property_order: PropertyOrder,
@@ -126,7 +135,8 @@ impl SchemaArgs {
     /// Whether there is any constraint.
     pub fn is_given(&self) -> bool {
         let TextArgs { grammar, regex, choice, .. } = &self.text;
-        self.schema.is_some() || grammar.is_some() || regex.is_some() || !choice.is_empty()
+        let file = self.schema.is_some() || self.constraint.is_some();
+        file || grammar.is_some() || regex.is_some() || !choice.is_empty()
     }
 }
 
@@ -361,6 +371,27 @@ pub struct MaskArgs {
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+}
+
+/// The flags of `compile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  constrain compile --schema schema.json --tokenizer tokenizer.json -o schema.constraint
+  constrain --constraint schema.constraint --model model.gguf \"I was charged twice.\"")]
+pub struct CompileArgs {
+    /// How the schema is read.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
+    /// The vocabulary of the model: a Hugging Face tokenizer.json, or a tiktoken rank file
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    pub tokenizer: PathBuf,
+    /// The document of which values with `"x-constrain": {"span": true}` are pieces
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub input: Option<PathBuf>,
+    /// Where to write it
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: PathBuf,
 }
 
 /// The flags of `inspect`.

@@ -3,12 +3,14 @@
 use crate::args::{self, SchemaArgs, TextArgs};
 use crate::input;
 use crate::report::{Failure, Source};
+use crate::saved;
 use constrain::error::quote;
 use constrain::grammar::{PropertyOrder, Whitespace};
+use constrain::saved::Saved;
 use constrain::schema::Options;
 use constrain::syntax::Syntax;
 use constrain::vocab::Token;
-use constrain::{Constraint, Document, Grammar, Vocabulary};
+use constrain::{Constraint, Document, Grammar, Limits, Vocabulary};
 
 /// Spaces per level of `--whitespace pretty`.
 const INDENT: u8 = 2;
@@ -21,11 +23,16 @@ pub struct Form {
     pub syntax: Option<Syntax>,
     /// The flags for schemas, also of those in a grammar.
     pub options: Options,
+    /// The file that it was compiled to, if it comes from one.
+    pub saved: Option<Vec<u8>>,
 }
 
 impl Form {
     /// Reads what the flags name; the text is not looked at yet.
     pub fn read(args: &SchemaArgs) -> Result<Self, Failure> {
+        if let Some(path) = &args.constraint {
+            return saved::read(path);
+        }
         let (source, syntax) = match &args.schema {
             Some(path) => (input::read(path)?, None),
             None => {
@@ -33,14 +40,24 @@ impl Form {
                 (source, Some(syntax))
             }
         };
-        Ok(Self { source, syntax, options: options(args) })
+        Ok(Self { source, syntax, options: options(args), saved: None })
     }
 
     /// The same with the document of which values may be pieces.
     ///
     /// # Errors
-    /// The document is too long.
+    /// The document is too long, or the form was compiled for another.
     pub fn with_document(mut self, text: Option<&str>) -> Result<Self, Failure> {
+        if self.saved.is_some() {
+            let own = self.options.document.as_ref().map(|document| document.text());
+            return match (own, text) {
+                (Some(own), Some(text)) if own != text => {
+                    Err(Failure::new("the constraint was compiled for another document")
+                        .help("compile it for this one, or give the schema with --schema"))
+                }
+                _ => Ok(self),
+            };
+        }
         if let Some(text) = text.filter(|_| self.may_have_spans()) {
             self.options.document = Some(Document::new(text)?);
         }
@@ -69,12 +86,26 @@ impl Form {
     /// # Errors
     /// The form cannot be enforced: the message points into its text.
     pub fn compile(&self) -> Result<Grammar, Failure> {
+        if let Some(bytes) = &self.saved {
+            return Ok(Saved::read(bytes)?.grammar(&Limits::default())?);
+        }
         let text = &self.source.text;
         let grammar = match self.syntax {
             None => Grammar::from_schema(text, &self.options),
             Some(syntax) => Grammar::from_text(text, syntax, &self.options),
         };
         grammar.map_err(|error| self.failure(&error))
+    }
+
+    /// That it may be used over a vocabulary: what was compiled to a file is for one alone.
+    ///
+    /// # Errors
+    /// It was compiled for another vocabulary.
+    pub fn check(&self, over: &Vocabulary) -> Result<(), Failure> {
+        match &self.saved {
+            Some(bytes) => Ok(Saved::read(bytes)?.check(over)?),
+            None => Ok(()),
+        }
     }
 
     /// An error about this form.

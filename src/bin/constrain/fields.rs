@@ -89,7 +89,7 @@ fn part(form: &Form, head: &str, name: &str, schema: &str) -> Result<Part, Failu
          \"additionalProperties\":false}}"
     );
     let source = Source { name: format!("{}, property {key}", form.source.name), text };
-    let form = Form { source, syntax: None, options: form.options.clone() };
+    let form = Form { source, syntax: None, options: form.options.clone(), saved: None };
     let grammar = form.compile()?;
     Ok(Part { name: name.to_string(), form, grammar })
 }
@@ -101,7 +101,7 @@ mod tests {
 
     fn names(schema: &str) -> Option<Vec<String>> {
         let source = Source { name: "s.json".into(), text: schema.into() };
-        let form = Form { source, syntax: None, options: Options::default() };
+        let form = Form { source, syntax: None, options: Options::default(), saved: None };
         let parts = split(&form).ok()?;
         Some(parts.into_iter().map(|part| part.name).collect())
     }

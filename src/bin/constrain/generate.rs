@@ -135,6 +135,7 @@ impl Job<'_> {
             return input::print(&format!("{}\n", prompt.text.trim_end_matches('\n')));
         }
         let vocabulary = model.vocabulary().clone();
+        self.form.check(&vocabulary)?;
         let constraint = self.form.constraint(&self.grammar, &vocabulary)?;
         let request = Request {
             settings: self.settings.clone(),

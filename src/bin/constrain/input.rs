@@ -24,6 +24,16 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
     source(path.to_string_lossy().into_owned(), bytes)
 }
 
+/// The bytes of a file.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error| Failure::io("read", path, &error);
+    let bytes = read_bounded(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
+    match bytes.len() as u64 > INPUT_BYTES_MAX {
+        true => Err(Failure::new(format!("{} is too large", quote(&path.to_string_lossy())))),
+        false => Ok(bytes),
+    }
+}
+
 /// All of standard input.
 pub fn read_stdin() -> Result<Source, Failure> {
     let bytes = read_bounded(std::io::stdin())

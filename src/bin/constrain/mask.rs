@@ -17,6 +17,7 @@ pub fn run(args: &MaskArgs) -> Result<ExitCode, Failure> {
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
     let grammar = form.compile()?;
     let vocabulary = Vocabulary::from_file(&args.tokenizer)?;
+    form.check(&vocabulary)?;
     let mut matcher = form.constraint(&grammar, &vocabulary)?.matcher();
     if let Err(error) = matcher.accept_bytes(args.after.as_bytes()) {
         if *error.kind() != Kind::Rejected {

@@ -101,7 +101,7 @@ impl Receipt<'_> {
     }
 
     fn receipt_json(&self) -> Result<Value, Failure> {
-        let Form { source, options, syntax } = self.form;
+        let Form { source, options, syntax, .. } = self.form;
         let hash = hex(&Sha256::digest(source.text.as_bytes()));
         if let Some(syntax) = syntax {
             return Ok(json!({
