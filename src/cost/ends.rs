@@ -76,7 +76,7 @@ fn walk(tables: &Tables, states: &States, boundary: BoundaryId, state: StateId) 
     let trie = tables.vocabulary().trie();
     let mut groups: HashMap<StateId, Vec<TokenId>> = HashMap::new();
     let mut todo: Vec<(u32, StateId)> =
-        tables.nodes(&boundary).iter().map(|&node| (node, state)).collect();
+        tables.nodes(states, &boundary).iter().map(|&node| (node, state)).collect();
     while let Some((node, state)) = todo.pop() {
         let live = states.bytes(state);
         let (bytes, children) = trie.children(node);

@@ -378,7 +378,11 @@ impl Narrow<'_> {
             if boundary != BoundaryId::ROOT && self.in_doubt(at) {
                 let table = tables.get(tables.table(self.program().states(), boundary, at.state));
                 let mut tokens = table.inside.ids();
-                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                let states = self.program().states();
+                table
+                    .exits
+                    .iter()
+                    .for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
                 tried = true;
                 for token in tokens {
                     if self.tried(threads, text, token)? <= most {
@@ -417,7 +421,11 @@ impl Narrow<'_> {
             let table = tables.get(tables.table(states, boundary, at.state));
             if boundary != BoundaryId::ROOT && self.in_doubt(at) {
                 let mut tokens = table.inside.ids();
-                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                let states = self.program().states();
+                table
+                    .exits
+                    .iter()
+                    .for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
                 for token in tokens {
                     let cost = self.tried(threads, text, token)?.saturating_add(1);
                     lower(&mut std::iter::once(token), cost);

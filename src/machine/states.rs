@@ -195,6 +195,11 @@ impl State {
         matches!(self.content, Content::Between(Spelling::Json, _))
     }
 
+    /// Whether this is between two characters of plain text.
+    pub fn is_text(&self) -> bool {
+        matches!(self.content, Content::Between(Spelling::Text, _))
+    }
+
     /// What follows, for diagnostics.
     pub fn content(&self) -> &Content {
         &self.content

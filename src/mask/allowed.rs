@@ -10,7 +10,9 @@
 //! Invariant: every id is below the vocabulary's length. Cost of [`Allowed::fill`]: one pass over
 //! the bitmask per wide set (or to clear it), one bit per listed token.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+
+use hashbrown::HashMap;
 
 use super::set::TokenSet;
 use super::tables::{TableId, Tables};
@@ -31,7 +33,7 @@ pub struct Allowed {
 }
 
 /// A set too large for a list.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Wide {
     /// The inside of a token table.
     Table(TableId),
@@ -41,6 +43,35 @@ enum Wide {
     Special(u32),
     /// Bits of this configuration alone.
     Own(Box<[u32]>),
+    /// The union of several of the other kinds, which configurations share.
+    Mixture(Arc<[u32]>),
+}
+
+/// Unions of wide sets. In grammars of text many configurations allow the same few wide sets: their
+/// union is made once.
+#[derive(Debug, Clone, Default)]
+pub struct Mixtures(HashMap<Box<[Wide]>, Arc<[u32]>>);
+
+impl Mixtures {
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> usize {
+        let words = self.0.values().next().map_or(0, |words| words.len());
+        self.0.len() * (words * 4 + 96)
+    }
+
+    /// Puts several sets that others may have, too, in place of their union.
+    fn mix(&mut self, wide: &mut Vec<Wide>, tables: &Tables, specials: &[TokenSet]) {
+        if wide.len() < 2 || wide.iter().any(|wide| matches!(wide, Wide::Own(_))) {
+            return;
+        }
+        wide.sort_unstable();
+        let words = self.0.entry(wide.as_slice().into()).or_insert_with(|| {
+            let mut words = vec![0; tables.vocabulary().len().div_ceil(32)];
+            unite_all(wide, tables, specials, &mut words);
+            words.into()
+        });
+        *wide = vec![Wide::Mixture(Arc::clone(words))];
+    }
 }
 
 /// An [`Allowed`] being collected.
@@ -63,8 +94,14 @@ impl Parts {
         tables.is_empty() && tokens.is_empty() && specials.is_empty() && words.is_empty()
     }
 
-    /// The union; what was collected is taken out.
-    pub fn finish(&mut self, tables: &Tables, specials: &[TokenSet]) -> Allowed {
+    /// The union; what was collected is taken out. With `mixtures`, for a mask that is kept: wide sets are
+    /// united now and not each time that it is written.
+    pub fn finish(
+        &mut self,
+        tables: &Tables,
+        specials: &[TokenSet],
+        mixtures: Option<&mut Mixtures>,
+    ) -> Allowed {
         let mut wide: Vec<Wide> = Vec::new();
         if !self.words.is_empty() {
             wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
@@ -83,6 +120,9 @@ impl Parts {
             set_bits(&self.tokens, &mut words);
             wide.push(Wide::Own(words));
             self.tokens.clear();
+        }
+        if let Some(mixtures) = mixtures {
+            mixtures.mix(&mut wide, tables, specials);
         }
         let (tokens, wide) = (self.tokens.as_slice().into(), wide.into_boxed_slice());
         let allowed = Allowed { tokens, wide, list: OnceLock::new() };
@@ -134,23 +174,7 @@ impl Allowed {
 
     /// Writes one bit per id of the vocabulary; what is beyond is zeroed.
     pub fn fill(&self, tables: &Tables, specials: &[TokenSet], words: &mut [u32]) {
-        let mut first = true;
-        for wide in &self.wide {
-            let (bits, without): (&[u32], &[TokenId]) = match wide {
-                &Wide::Table(id) => (tables.get(id).inside.words(), &[]),
-                &Wide::Shared(id) => match &tables.get(id).shared {
-                    Some(shared) => (tables.get(shared.table).inside.words(), &shared.without),
-                    None => (&[], &[]),
-                },
-                &Wide::Special(index) => (specials[index as usize].words(), &[]),
-                Wide::Own(words) => (words, &[]),
-            };
-            match std::mem::take(&mut first) {
-                true => copy(bits, without, words),
-                false => unite(bits, without, words),
-            }
-        }
-        if first {
+        if !unite_all(&self.wide, tables, specials, words) {
             words.fill(0);
         }
         set_bits(&self.tokens, words);
@@ -166,6 +190,28 @@ impl Allowed {
         // Twice, for the list.
         self.tokens.len() * 8 + self.wide.len() * size_of::<Wide>() + wide
     }
+}
+
+/// Makes `words` the union of some sets; says whether there are any.
+fn unite_all(wide: &[Wide], tables: &Tables, specials: &[TokenSet], words: &mut [u32]) -> bool {
+    let mut first = true;
+    for wide in wide {
+        let (bits, without): (&[u32], &[TokenId]) = match wide {
+            &Wide::Table(id) => (tables.get(id).inside.words(), &[]),
+            &Wide::Shared(id) => match &tables.get(id).shared {
+                Some(shared) => (tables.get(shared.table).inside.words(), &shared.without),
+                None => (&[], &[]),
+            },
+            &Wide::Special(index) => (specials[index as usize].words(), &[]),
+            Wide::Own(words) => (words, &[]),
+            Wide::Mixture(words) => (words, &[]),
+        };
+        match std::mem::take(&mut first) {
+            true => copy(bits, without, words),
+            false => unite(bits, without, words),
+        }
+    }
+    !first
 }
 
 /// Makes `words` the set `bits` without some tokens.

@@ -69,7 +69,7 @@ pub fn table(
     let unclosed = unclosed(caller, states, state, all);
     let (inside, shared) = share(caller, states, (whole, all), &unclosed);
     let exits = caller.get(whole).exits.first();
-    let exits = exits.and_then(|&(_, exit)| remainder(level, caller, exit, &unclosed));
+    let exits = exits.and_then(|&(_, exit)| remainder(level, (caller, states), exit, &unclosed));
     let exits = exits.map(|exit| (None, exit)).into_iter().collect();
     let inside = TokenSet::new(inside, caller.vocabulary().len());
     Some(TokenTable { inside, shared: Some(shared), exits })
@@ -103,7 +103,7 @@ fn share(
 /// What is left of a boundary without some nodes (ascending).
 fn remainder(
     level: &Tables,
-    caller: &Tables,
+    (caller, states): (&Tables, &States),
     boundary: BoundaryId,
     without: &[u32],
 ) -> Option<BoundaryId> {
@@ -114,7 +114,7 @@ fn remainder(
         return Some(boundary);
     }
     let left: Vec<u32> =
-        caller.nodes(&boundary).iter().copied().filter(|node| !gone(node)).collect();
+        caller.nodes(states, &boundary).iter().copied().filter(|node| !gone(node)).collect();
     (!left.is_empty()).then(|| level.intern_near(left, Some(boundary)))
 }
 

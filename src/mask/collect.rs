@@ -137,13 +137,18 @@ pub fn collect(
         };
         if doubt != Doubt::None {
             let tokens = if doubt == Doubt::OfEqualKeys && states.is_quote(state) {
-                let quote = tables.child(boundary, b'"');
-                allowed.tokens.extend(quote.iter().flat_map(|&quote| tables.tokens_at(quote)));
-                quote.map_or(Vec::new(), |quote| tables.tokens_after(quote))
+                let quote = tables.child(states, boundary, b'"');
+                allowed
+                    .tokens
+                    .extend(quote.iter().flat_map(|&quote| tables.tokens_at(states, quote)));
+                quote.map_or(Vec::new(), |quote| tables.tokens_after(states, quote))
             } else {
                 let table = tables.get(tables.table(states, boundary, state));
                 let mut tokens = table.inside.ids();
-                table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(exit.1)));
+                table
+                    .exits
+                    .iter()
+                    .for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
                 tokens
             };
             tried |= !tokens.is_empty();
@@ -157,7 +162,7 @@ pub fn collect(
             allowed.tables.push(id);
         }
         for &(literal, exit) in &table.exits {
-            let first = tables.nodes(&exit).first().copied().unwrap_or_default();
+            let first = tables.first(exit);
             for i in followers.get(sequence, program, stack, literal) {
                 let thread = followers.threads[i];
                 let Thread { state, stack, .. } = thread;

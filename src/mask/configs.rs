@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
-use super::allowed::{Allowed, Parts};
+use super::allowed::{Allowed, Mixtures, Parts};
 use super::collect::{self, Followers};
 use super::set::TokenSet;
 use super::tables::Tables;
@@ -112,6 +112,7 @@ struct Learner {
     followers: Followers,
     ids: HashMap<Box<[Thread]>, ConfigId>,
     parts: Parts,
+    mixtures: Mixtures,
     from: Vec<Thread>,
     to: Vec<Thread>,
     memo: Memo,
@@ -183,6 +184,7 @@ impl Configs {
                 followers: Followers::default(),
                 ids: HashMap::new(),
                 parts: Parts::default(),
+                mixtures: Mixtures::default(),
                 from: Vec::new(),
                 to: Vec::new(),
                 memo: Memo::default(),
@@ -264,10 +266,12 @@ impl Configs {
     pub fn collect(&self, basis: &Basis, id: ConfigId, text: &[u8]) -> Result<(Allowed, bool)> {
         let mut learner = self.learner();
         let threads = &self.get(id).threads;
-        let Learner { sequence, followers, parts, .. } = &mut *learner;
+        let Learner { sequence, followers, parts, mixtures, .. } = &mut *learner;
         let ground = (&basis.tables, &basis.program);
         let depends = collect::collect(ground, sequence, followers, threads, text, parts);
-        let allowed = parts.finish(&basis.tables, &basis.specials);
+        // What holds for one output is written once.
+        let mixtures = Some(mixtures).filter(|_| !depends);
+        let allowed = parts.finish(&basis.tables, &basis.specials, mixtures);
         if let Err(error) = check(basis, sequence) {
             // What was remembered may be cut short, too.
             followers.clear();
@@ -430,7 +434,8 @@ impl Configs {
     fn grow(&self, learner: &Learner, bytes: usize) {
         let own = self.bytes.load(Ordering::Relaxed) + bytes;
         self.bytes.store(own, Ordering::Relaxed);
-        if own + learner.sequence.bytes() + learner.followers.bytes() > self.limit {
+        let Learner { sequence, followers, mixtures, .. } = learner;
+        if own + sequence.bytes() + followers.bytes() + mixtures.bytes() > self.limit {
             self.full.store(true, Ordering::Relaxed);
         }
     }

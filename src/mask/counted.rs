@@ -42,7 +42,10 @@ pub fn table(
     let (lost, closed) = lost(caller, states, state, cut);
     let table = caller.get(whole);
     let exits = table.exits.iter().filter_map(|&(literal, exit)| {
-        let nodes = caller.nodes(&exit);
+        if caller.is_unlisted(exit) {
+            return Some((literal, level.reached_by(state)));
+        }
+        let nodes = caller.nodes(states, &exit);
         if closed.iter().all(|node| nodes.binary_search(node).is_err()) {
             return Some((literal, exit));
         }

@@ -26,6 +26,7 @@ pub mod configs;
 mod counted;
 mod lengths;
 mod literals;
+mod reach;
 pub mod set;
 mod spans;
 pub mod tables;

@@ -25,6 +25,7 @@ use super::closing;
 use super::counted;
 use super::lengths::Lengths;
 use super::literals;
+use super::reach::{self, Edges};
 use super::set::TokenSet;
 use super::spans;
 use super::walk::Walk;
@@ -61,7 +62,7 @@ impl BoundaryId {
 }
 
 /// The index of a token table, of a constraint or of its vocabulary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(u32);
 
 /// What a state does with the tokens behind a boundary.
@@ -93,7 +94,10 @@ pub struct Shared {
 
 #[derive(Debug)]
 struct Boundary {
-    nodes: Box<[u32]>,
+    /// Listed when somebody asks, if it is where a state is complete.
+    nodes: OnceLock<Box<[u32]>>,
+    /// The nodes are those at which this state is complete that started at the root.
+    reached_by: Option<StateId>,
     /// Another boundary that has these nodes and a few more, whose children are known.
     larger: Option<BoundaryId>,
     children: OnceLock<Box<[(u8, BoundaryId)]>>,
@@ -115,6 +119,8 @@ pub struct Tables {
     classes: OnceLock<ClassTrie>,
     /// Of the universal level: to the quotes, and to what is far inside tokens.
     ways: OnceLock<[Ways; 2]>,
+    /// Of the universal level.
+    edges: OnceLock<Edges>,
 }
 
 impl Tables {
@@ -124,6 +130,7 @@ impl Tables {
         // Now, so that no first visit of a state has to.
         tables.classes();
         tables.ways();
+        tables.edges();
         tables.lengths.get_or_init(|| Lengths::new(&tables, states));
         tables
     }
@@ -145,6 +152,7 @@ impl Tables {
             lengths: OnceLock::new(),
             classes: OnceLock::new(),
             ways: OnceLock::new(),
+            edges: OnceLock::new(),
         }
     }
 
@@ -267,6 +275,13 @@ impl Tables {
         }
     }
 
+    fn edges(&self) -> &Edges {
+        match &self.base {
+            Some(base) => base.edges(),
+            None => self.edges.get_or_init(|| Edges::new(self.vocabulary.trie())),
+        }
+    }
+
     /// The ways to the quotes inside tokens.
     pub(super) fn quote_ways(&self) -> &Ways {
         &self.ways()[0]
@@ -282,20 +297,50 @@ impl Tables {
     }
 
     fn boundary(&self, id: BoundaryId) -> &Boundary {
-        let level = match &self.base {
-            Some(base) if !id.is_local() => base,
-            _ => self,
-        };
         let index = id.0 & !(LOCAL | SET);
-        level.boundaries.get(index).expect("ids are given out with their boundary")
+        self.level(id).boundaries.get(index).expect("ids are given out with their boundary")
     }
 
-    /// The nodes of a boundary.
-    pub fn nodes<'a>(&'a self, id: &'a BoundaryId) -> &'a [u32] {
-        match id.single() {
-            Some(_) => std::slice::from_ref(&id.0),
-            None => &self.boundary(*id).nodes,
+    /// The nodes of a boundary, ascending.
+    pub fn nodes<'a>(&'a self, states: &States, id: &'a BoundaryId) -> &'a [u32] {
+        if id.single().is_some() {
+            return std::slice::from_ref(&id.0);
         }
+        let boundary = self.boundary(*id);
+        boundary.nodes.get_or_init(|| {
+            let list = |state| reach::nodes(self.vocabulary.trie(), states, state);
+            boundary.reached_by.map(list).unwrap_or_default()
+        })
+    }
+
+    /// At most the first node of a boundary, and more than the first one of the boundary from which
+    /// it was reached.
+    pub fn first(&self, id: BoundaryId) -> u32 {
+        match id.single() {
+            Some(node) => node,
+            // Reached from the root.
+            None if self.boundary(id).reached_by.is_some() => Trie::ROOT + 1,
+            None => {
+                let nodes = self.boundary(id).nodes.get();
+                nodes.and_then(|nodes| nodes.first()).copied().unwrap_or_default()
+            }
+        }
+    }
+
+    /// The boundary of all places at which `state`, of this level, is complete that started at the
+    /// root.
+    pub(super) fn reached_by(&self, state: StateId) -> BoundaryId {
+        self.add(Boundary {
+            nodes: OnceLock::new(),
+            reached_by: Some(state),
+            larger: None,
+            children: OnceLock::new(),
+        })
+    }
+
+    fn add(&self, boundary: Boundary) -> BoundaryId {
+        let level = if self.base.is_some() { LOCAL } else { 0 };
+        BoundaryId(self.boundaries.push(boundary) | SET | level)
     }
 
     /// The boundary of `nodes` (sorted, distinct, not empty).
@@ -318,41 +363,68 @@ impl Tables {
             return id;
         }
         let nodes = nodes.into_boxed_slice();
+        let known = OnceLock::from(nodes.clone());
         let children = OnceLock::new();
-        let index = self.boundaries.push(Boundary { nodes: nodes.clone(), larger, children });
-        let level = if self.base.is_some() { LOCAL } else { 0 };
-        let id = BoundaryId(index | SET | level);
+        let id = self.add(Boundary { nodes: known, reached_by: None, larger, children });
         ids.insert(nodes, id);
         id
     }
 
     /// The child of a boundary by a byte.
-    pub(super) fn child(&self, id: BoundaryId, byte: u8) -> Option<BoundaryId> {
-        match id.single() {
-            Some(node) => self.vocabulary.trie().child(node, byte).map(BoundaryId),
-            None => self.children(id).iter().find(|(b, _)| *b == byte).map(|&(_, child)| child),
+    pub(super) fn child(&self, states: &States, id: BoundaryId, byte: u8) -> Option<BoundaryId> {
+        if let Some(node) = id.single() {
+            return self.vocabulary.trie().child(node, byte).map(BoundaryId);
+        }
+        let boundary = self.boundary(id);
+        if let (None, Some(state), None) =
+            (boundary.nodes.get(), boundary.reached_by, boundary.children.get())
+        {
+            let trie = self.vocabulary.trie();
+            let nodes = self.edges().children(trie, states, state, byte);
+            return (!nodes.is_empty()).then(|| self.level(id).intern(nodes));
+        }
+        self.children(states, id).iter().find(|(b, _)| *b == byte).map(|&(_, child)| child)
+    }
+
+    /// Whether the children of a boundary are better asked for one by one, if they are few.
+    pub(super) fn is_unlisted(&self, id: BoundaryId) -> bool {
+        id.single().is_none() && {
+            let boundary = self.boundary(id);
+            boundary.reached_by.is_some() && boundary.nodes.get().is_none()
+        }
+    }
+
+    /// The level that a boundary belongs to.
+    fn level(&self, id: BoundaryId) -> &Tables {
+        match &self.base {
+            Some(base) if !id.is_local() => base,
+            _ => self,
         }
     }
 
     /// The children of a boundary of several nodes, by byte.
-    pub(super) fn children(&self, id: BoundaryId) -> &[(u8, BoundaryId)] {
-        let level = match &self.base {
-            Some(base) if !id.is_local() => base,
-            _ => self,
-        };
+    pub(super) fn children(&self, states: &States, id: BoundaryId) -> &[(u8, BoundaryId)] {
+        let level = self.level(id);
         let boundary = self.boundary(id);
         boundary.children.get_or_init(|| match boundary.larger {
-            Some(larger) => level.children_within(self, boundary, larger),
+            Some(larger) => level.children_within(self, states, boundary, larger),
             None => {
                 let trie = self.vocabulary.trie();
-                let mut pairs: Vec<(u8, u32)> = Vec::new();
-                for &node in &boundary.nodes {
+                let mut by_byte: Vec<Vec<u32>> = vec![Vec::new(); 256];
+                for &node in self.nodes(states, &id) {
                     let (bytes, ids) = trie.children(node);
-                    pairs.extend(bytes.iter().copied().zip(ids.iter().copied()));
+                    for (&byte, &child) in bytes.iter().zip(ids) {
+                        by_byte[usize::from(byte)].push(child);
+                    }
                 }
-                pairs.sort_unstable();
-                let groups = pairs.chunk_by(|a, b| a.0 == b.0);
-                groups.map(|group| (group[0].0, level.intern(seconds(group)))).collect()
+                let groups = by_byte.into_iter().zip(0..=255u8);
+                let groups = groups.filter(|(nodes, _)| !nodes.is_empty());
+                groups
+                    .map(|(mut nodes, byte)| {
+                        nodes.sort_unstable();
+                        (byte, level.intern(nodes))
+                    })
+                    .collect()
             }
         })
     }
@@ -362,24 +434,26 @@ impl Tables {
     fn children_within(
         &self,
         caller: &Tables,
+        states: &States,
         boundary: &Boundary,
         larger: BoundaryId,
     ) -> Box<[(u8, BoundaryId)]> {
         let trie = self.vocabulary.trie();
-        let nodes = caller.nodes(&larger).iter();
-        let missing = nodes.filter(|node| boundary.nodes.binary_search(node).is_err());
+        let own = boundary.nodes.get().map_or(&[][..], |nodes| nodes);
+        let nodes = caller.nodes(states, &larger).iter();
+        let missing = nodes.filter(|node| own.binary_search(node).is_err());
         let mut gone: Vec<(u8, u32)> = Vec::new();
         for &node in missing {
             let (bytes, ids) = trie.children(node);
             gone.extend(bytes.iter().copied().zip(ids.iter().copied()));
         }
-        let children = caller.children(larger).iter();
+        let children = caller.children(states, larger).iter();
         children
             .filter_map(|&(byte, child)| {
                 if gone.iter().all(|&(other, _)| other != byte) {
                     return Some((byte, child));
                 }
-                let left = caller.nodes(&child).iter().copied();
+                let left = caller.nodes(states, &child).iter().copied();
                 let left: Vec<u32> = left.filter(|&node| !gone.contains(&(byte, node))).collect();
                 (!left.is_empty()).then(|| (byte, self.intern_near(left, Some(child))))
             })
@@ -387,9 +461,9 @@ impl Tables {
     }
 
     /// The tokens that end at a boundary.
-    pub fn tokens_at(&self, id: BoundaryId) -> Vec<TokenId> {
+    pub fn tokens_at(&self, states: &States, id: BoundaryId) -> Vec<TokenId> {
         let trie = self.vocabulary.trie();
-        self.nodes(&id).iter().flat_map(|&node| trie.tokens(node)).copied().collect()
+        self.nodes(states, &id).iter().flat_map(|&node| trie.tokens(node)).copied().collect()
     }
 
     /// Nodes at which a terminal is complete, with the literal, as exits: one boundary per literal.
@@ -404,10 +478,10 @@ impl Tables {
     }
 
     /// All tokens that go on after a boundary.
-    pub fn tokens_after(&self, id: BoundaryId) -> Vec<TokenId> {
+    pub fn tokens_after(&self, states: &States, id: BoundaryId) -> Vec<TokenId> {
         let trie = self.vocabulary.trie();
         let mut tokens = Vec::new();
-        for &node in self.nodes(&id) {
+        for &node in self.nodes(states, &id) {
             let here = trie.tokens(node).len();
             tokens.extend_from_slice(&trie.subtree_tokens(node)[here..]);
         }

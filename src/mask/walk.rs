@@ -22,6 +22,9 @@ pub struct Walk<'a> {
     todo: Vec<(BoundaryId, StateId)>,
 }
 
+/// Up to how many live bytes a boundary that nobody has listed is asked for its children one by one.
+const FEW: usize = 24;
+
 /// Subtrees of fewer nodes are not worth asking whether they are taken whole.
 const WORTH: u32 = 8;
 
@@ -110,30 +113,40 @@ impl<'a> Walk<'a> {
     }
 
     fn visit_set(&mut self, boundary: BoundaryId, state: StateId) {
-        let tables = self.tables;
-        let live = self.states.bytes(state);
-        for &(byte, child) in tables.children(boundary) {
-            if !live.contains(byte) {
-                continue;
-            }
-            let next = self.states.step(state, byte);
-            if let Some(node) = child.single() {
-                self.arrive(node, next);
-                continue;
-            }
-            if !next.is_live() {
-                continue;
-            }
-            let info = self.states.get(next);
-            for &node in tables.nodes(&child) {
-                self.inside.extend_from_slice(self.trie.tokens(node));
-                if info.accepts() && self.trie.subtree_end(node) > node + 1 {
-                    self.exits.push((info.literal(), node));
+        let (tables, states) = (self.tables, self.states);
+        let live = states.bytes(state);
+        if live.count() <= FEW && tables.is_unlisted(boundary) {
+            for byte in live.iter() {
+                if let Some(child) = tables.child(states, boundary, byte) {
+                    self.arrive_set(child, states.step(state, byte));
                 }
             }
-            if info.continues() {
-                self.todo.push((child, next));
+            return;
+        }
+        for &(byte, child) in tables.children(states, boundary) {
+            if live.contains(byte) {
+                self.arrive_set(child, states.step(state, byte));
             }
+        }
+    }
+
+    fn arrive_set(&mut self, boundary: BoundaryId, state: StateId) {
+        if let Some(node) = boundary.single() {
+            self.arrive(node, state);
+            return;
+        }
+        if !state.is_live() {
+            return;
+        }
+        let info = self.states.get(state);
+        for &node in self.tables.nodes(self.states, &boundary) {
+            self.inside.extend_from_slice(self.trie.tokens(node));
+            if info.accepts() && self.trie.subtree_end(node) > node + 1 {
+                self.exits.push((info.literal(), node));
+            }
+        }
+        if info.continues() {
+            self.todo.push((boundary, state));
         }
     }
 }

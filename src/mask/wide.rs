@@ -11,6 +11,9 @@
 //! right after an `f` is corrected: by `o` the two states differ, by everything else they meet at
 //! once.
 //!
+//! Where the state is complete at very many places (an identifier is at each letter), they are not listed
+//! ([`super::reach`]).
+//!
 //! Invariants: corrections of inner places come before those of outer ones (they are made in
 //! reverse order), since an outer one starts from what the inner ones have made right. A token
 //! has one path, so nothing is set twice by different truths.
@@ -32,6 +35,9 @@ use crate::vocab::{TokenId, Trie};
 
 /// From how many live bytes on a state is wide.
 pub const WIDE: usize = 10;
+
+/// More exits than this are not listed.
+const MANY: usize = 8_192;
 
 /// Where the bytes of a class lead.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +72,8 @@ pub struct WideWalk<'a> {
     classes: &'a ClassTrie,
     words: Box<[u32]>,
     exits: Vec<(Option<LiteralId>, u32)>,
+    /// Whether exits are too many to be listed.
+    many: bool,
     edits: Vec<Edit>,
     todo: Vec<(u32, StateId)>,
     corrections: Vec<Correction>,
@@ -84,6 +92,7 @@ impl<'a> WideWalk<'a> {
             classes,
             words: vec![0; tables.vocabulary().len().div_ceil(32)].into_boxed_slice(),
             exits: Vec::new(),
+            many: false,
             edits: Vec::new(),
             todo: Vec::new(),
             corrections: Vec::new(),
@@ -106,11 +115,14 @@ impl<'a> WideWalk<'a> {
         for correction in std::mem::take(&mut self.corrections).into_iter().rev() {
             self.correct(&correction);
         }
-        if !self.edits.is_empty() {
+        let inside = TokenSet::from_words(std::mem::take(&mut self.words));
+        let exits = if self.many {
+            [(None, level.reached_by(state))].into()
+        } else {
             self.edit();
-        }
-        let inside = TokenSet::from_words(self.words);
-        TokenTable { inside, shared: None, exits: level.exits(self.exits) }
+            level.exits(self.exits)
+        };
+        TokenTable { inside, shared: None, exits }
     }
 
     fn visit(&mut self, node: u32, state: StateId) {
@@ -162,12 +174,14 @@ impl<'a> WideWalk<'a> {
             return;
         }
         self.classes.add_tokens(node, &mut self.words);
-        if info.accepts() {
+        if info.accepts() && !self.many {
             for &(_, member) in self.classes.members(node) {
                 if self.goes_on(member) {
                     self.exits.push((info.literal(), member));
                 }
             }
+            // Strings of JSON end at quotes only, and say which literal they were.
+            self.many = self.exits.len() > MANY && info.is_text();
         }
         if info.continues() {
             self.todo.push((node, state));
@@ -257,6 +271,9 @@ impl<'a> WideWalk<'a> {
 
     /// Applies the edits in their order. A node has one exit, since it has one path.
     fn edit(&mut self) {
+        if self.edits.is_empty() {
+            return;
+        }
         let exits = self.exits.drain(..).map(|(literal, node)| (node, literal));
         let mut exits: BTreeMap<u32, Option<LiteralId>> = exits.collect();
         for edit in self.edits.drain(..) {

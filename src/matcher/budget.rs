@@ -187,7 +187,7 @@ impl Matcher {
             return Ok(None);
         }
         let basis = self.constraint.basis();
-        Ok(Some(parts.finish(&basis.tables, &basis.specials)))
+        Ok(Some(parts.finish(&basis.tables, &basis.specials, None)))
     }
 
     /// The mask without regard to the budgets of parts, where none keeps to them.
@@ -227,7 +227,7 @@ impl Matcher {
         }
         let mut parts = self.judge().give_way(self.here(), text, left)?;
         let basis = self.constraint.basis();
-        let allowed = parts.finish(&basis.tables, &basis.specials);
+        let allowed = parts.finish(&basis.tables, &basis.specials, None);
         let mut words = vec![0u32; self.constraint.vocabulary().len().div_ceil(32)];
         allowed.fill(&basis.tables, &basis.specials, &mut words);
         Ok(words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1))
