@@ -18,8 +18,9 @@ use super::set::TokenSet;
 use super::tables::{TableId, Tables};
 use crate::vocab::TokenId;
 
-/// Most tokens of a mask that is given as a list.
-const LISTED: usize = 2_048;
+/// Most tokens of a mask that is given as a list: writing that many bits takes longer than copying
+/// the bitmask of a vocabulary.
+const LISTED: usize = 1_024;
 
 /// The tokens that may come next.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +34,7 @@ pub struct Allowed {
 }
 
 /// A set too large for a list.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone)]
 enum Wide {
     /// The inside of a token table.
     Table(TableId),
@@ -43,14 +44,14 @@ enum Wide {
     Special(u32),
     /// Bits of this configuration alone.
     Own(Box<[u32]>),
-    /// The union of several of the other kinds, which configurations share.
+    /// The tokens of several tables, which configurations share.
     Mixture(Arc<[u32]>),
 }
 
-/// Unions of wide sets. In grammars of text many configurations allow the same few wide sets: their
-/// union is made once.
+/// Unions of tables. In grammars of text many configurations allow the tokens of the same few tables:
+/// their union is made once.
 #[derive(Debug, Clone, Default)]
-pub struct Mixtures(HashMap<Box<[Wide]>, Arc<[u32]>>);
+pub struct Mixtures(HashMap<Box<[TableId]>, Arc<[u32]>>);
 
 impl Mixtures {
     /// Bytes of memory, about.
@@ -59,18 +60,22 @@ impl Mixtures {
         self.0.len() * (words * 4 + 96)
     }
 
-    /// Puts several sets that others may have, too, in place of their union.
-    fn mix(&mut self, wide: &mut Vec<Wide>, tables: &Tables, specials: &[TokenSet]) {
-        if wide.len() < 2 || wide.iter().any(|wide| matches!(wide, Wide::Own(_))) {
-            return;
-        }
-        wide.sort_unstable();
-        let words = self.0.entry(wide.as_slice().into()).or_insert_with(|| {
+    /// The tokens of all of `ids`.
+    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> Arc<[u32]> {
+        ids.sort_unstable();
+        ids.dedup();
+        let make = || {
+            let mut parts = Parts { tables: ids.clone(), ..Parts::default() };
             let mut words = vec![0; tables.vocabulary().len().div_ceil(32)];
-            unite_all(wide, tables, specials, &mut words);
+            parts.finish(tables, &[], None).fill(tables, &[], &mut words);
             words.into()
-        });
-        *wide = vec![Wide::Mixture(Arc::clone(words))];
+        };
+        if let Some(words) = self.0.get(&ids[..]) {
+            return Arc::clone(words);
+        }
+        let words: Arc<[u32]> = make();
+        self.0.insert(ids.as_slice().into(), Arc::clone(&words));
+        words
     }
 }
 
@@ -94,8 +99,8 @@ impl Parts {
         tables.is_empty() && tokens.is_empty() && specials.is_empty() && words.is_empty()
     }
 
-    /// The union; what was collected is taken out. With `mixtures`, for a mask that is kept: wide sets are
-    /// united now and not each time that it is written.
+    /// The union; what was collected is taken out. With `mixtures`, for a mask that is kept: several wide sets
+    /// and long lists are united now, and not each time that it is written.
     pub fn finish(
         &mut self,
         tables: &Tables,
@@ -106,9 +111,18 @@ impl Parts {
         if !self.words.is_empty() {
             wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
         }
-        for id in std::mem::take(&mut self.tables) {
+        let loose = self.tokens.len();
+        let mut ids = std::mem::take(&mut self.tables);
+        for &id in &ids {
             self.add_table(tables, id, &mut wide);
         }
+        let listed = self.tokens.len() - loose;
+        if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > LISTED) {
+            self.tokens.truncate(loose);
+            wide = vec![Wide::Mixture(mixtures.get(tables, &mut ids))];
+        }
+        ids.clear();
+        self.tables = ids;
         for index in self.specials.drain(..) {
             match &specials[index as usize] {
                 TokenSet::Sparse(ids) => self.tokens.extend_from_slice(ids),
@@ -120,9 +134,6 @@ impl Parts {
             set_bits(&self.tokens, &mut words);
             wide.push(Wide::Own(words));
             self.tokens.clear();
-        }
-        if let Some(mixtures) = mixtures {
-            mixtures.mix(&mut wide, tables, specials);
         }
         let (tokens, wide) = (self.tokens.as_slice().into(), wide.into_boxed_slice());
         let allowed = Allowed { tokens, wide, list: OnceLock::new() };

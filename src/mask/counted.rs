@@ -43,7 +43,7 @@ pub fn table(
     let table = caller.get(whole);
     let exits = table.exits.iter().filter_map(|&(literal, exit)| {
         if caller.is_unlisted(exit) {
-            return Some((literal, level.reached_by(state)));
+            return Some((literal, level.reached(BoundaryId::ROOT, state)));
         }
         let nodes = caller.nodes(states, &exit);
         if closed.iter().all(|node| nodes.binary_search(node).is_err()) {

@@ -96,8 +96,8 @@ pub struct Shared {
 struct Boundary {
     /// Listed when somebody asks, if it is where a state is complete.
     nodes: OnceLock<Box<[u32]>>,
-    /// The nodes are those at which this state is complete that started at the root.
-    reached_by: Option<StateId>,
+    /// The nodes are those at which this state is complete that started at this boundary.
+    reached: Option<(BoundaryId, StateId)>,
     /// Another boundary that has these nodes and a few more, whose children are known.
     larger: Option<BoundaryId>,
     children: OnceLock<Box<[(u8, BoundaryId)]>>,
@@ -308,8 +308,10 @@ impl Tables {
         }
         let boundary = self.boundary(*id);
         boundary.nodes.get_or_init(|| {
-            let list = |state| reach::nodes(self.vocabulary.trie(), states, state);
-            boundary.reached_by.map(list).unwrap_or_default()
+            let list = |(from, state)| {
+                reach::nodes(self.vocabulary.trie(), states, self.nodes(states, &from), state)
+            };
+            boundary.reached.map(list).unwrap_or_default()
         })
     }
 
@@ -318,21 +320,25 @@ impl Tables {
     pub fn first(&self, id: BoundaryId) -> u32 {
         match id.single() {
             Some(node) => node,
-            // Reached from the root.
-            None if self.boundary(id).reached_by.is_some() => Trie::ROOT + 1,
             None => {
-                let nodes = self.boundary(id).nodes.get();
-                nodes.and_then(|nodes| nodes.first()).copied().unwrap_or_default()
+                let boundary = self.boundary(id);
+                match boundary.reached {
+                    Some((from, _)) => self.first(from) + 1,
+                    None => {
+                        let nodes = boundary.nodes.get();
+                        nodes.and_then(|nodes| nodes.first()).copied().unwrap_or_default()
+                    }
+                }
             }
         }
     }
 
-    /// The boundary of all places at which `state`, of this level, is complete that started at the
-    /// root.
-    pub(super) fn reached_by(&self, state: StateId) -> BoundaryId {
+    /// The boundary of all places at which `state` is complete that started at `from`, one of which belongs
+    /// to this level.
+    pub(super) fn reached(&self, from: BoundaryId, state: StateId) -> BoundaryId {
         self.add(Boundary {
             nodes: OnceLock::new(),
-            reached_by: Some(state),
+            reached: Some((from, state)),
             larger: None,
             children: OnceLock::new(),
         })
@@ -365,7 +371,7 @@ impl Tables {
         let nodes = nodes.into_boxed_slice();
         let known = OnceLock::from(nodes.clone());
         let children = OnceLock::new();
-        let id = self.add(Boundary { nodes: known, reached_by: None, larger, children });
+        let id = self.add(Boundary { nodes: known, reached: None, larger, children });
         ids.insert(nodes, id);
         id
     }
@@ -376,11 +382,11 @@ impl Tables {
             return self.vocabulary.trie().child(node, byte).map(BoundaryId);
         }
         let boundary = self.boundary(id);
-        if let (None, Some(state), None) =
-            (boundary.nodes.get(), boundary.reached_by, boundary.children.get())
+        if let (None, Some((from, state)), None) =
+            (boundary.nodes.get(), boundary.reached, boundary.children.get())
         {
-            let trie = self.vocabulary.trie();
-            let nodes = self.edges().children(trie, states, state, byte);
+            let (trie, from) = (self.vocabulary.trie(), self.nodes(states, &from));
+            let nodes = self.edges().children(trie, states, (from, state), byte);
             return (!nodes.is_empty()).then(|| self.level(id).intern(nodes));
         }
         self.children(states, id).iter().find(|(b, _)| *b == byte).map(|&(_, child)| child)
@@ -390,7 +396,7 @@ impl Tables {
     pub(super) fn is_unlisted(&self, id: BoundaryId) -> bool {
         id.single().is_none() && {
             let boundary = self.boundary(id);
-            boundary.reached_by.is_some() && boundary.nodes.get().is_none()
+            boundary.reached.is_some() && boundary.nodes.get().is_none()
         }
     }
 

@@ -7,6 +7,7 @@
 use super::set::TokenSet;
 use super::tables::{BoundaryId, Tables, TokenTable};
 use crate::expr::LiteralId;
+use crate::machine::states::State;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
 
@@ -19,11 +20,16 @@ pub struct Walk<'a> {
     pub inside: Vec<TokenId>,
     /// Nodes at which the terminal is complete and tokens go on, with the literal.
     pub exits: Vec<(Option<LiteralId>, u32)>,
+    /// Whether exits are too many to be listed; then no more are added.
+    pub many: bool,
     todo: Vec<(BoundaryId, StateId)>,
 }
 
 /// Up to how many live bytes a boundary that nobody has listed is asked for its children one by one.
 const FEW: usize = 24;
+
+/// More exits than this are not listed.
+pub const MANY: usize = 8_192;
 
 /// Subtrees of fewer nodes are not worth asking whether they are taken whole.
 const WORTH: u32 = 8;
@@ -37,6 +43,7 @@ impl<'a> Walk<'a> {
             trie: tables.vocabulary().trie(),
             inside: Vec::new(),
             exits: Vec::new(),
+            many: false,
             todo: Vec::new(),
         }
     }
@@ -45,6 +52,11 @@ impl<'a> Walk<'a> {
     pub fn run(mut self, level: &Tables, boundary: BoundaryId, state: StateId) -> TokenTable {
         self.todo.push((boundary, state));
         self.work();
+        if self.many {
+            let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
+            let exits = [(None, level.reached(boundary, state))].into();
+            return TokenTable { inside, shared: None, exits };
+        }
         self.finish(level)
     }
 
@@ -105,11 +117,20 @@ impl<'a> Walk<'a> {
             return;
         }
         if info.accepts() {
-            self.exits.push((info.literal(), node));
+            self.exit(info, node);
         }
         if info.continues() {
             self.todo.push((BoundaryId(node), state));
         }
+    }
+
+    fn exit(&mut self, info: &State, node: u32) {
+        if self.many {
+            return;
+        }
+        self.exits.push((info.literal(), node));
+        // Strings of JSON end at quotes only, and say which literal they were.
+        self.many = self.exits.len() > MANY && info.is_text();
     }
 
     fn visit_set(&mut self, boundary: BoundaryId, state: StateId) {
@@ -142,7 +163,7 @@ impl<'a> Walk<'a> {
         for &node in self.tables.nodes(self.states, &boundary) {
             self.inside.extend_from_slice(self.trie.tokens(node));
             if info.accepts() && self.trie.subtree_end(node) > node + 1 {
-                self.exits.push((info.literal(), node));
+                self.exit(info, node);
             }
         }
         if info.continues() {

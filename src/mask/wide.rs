@@ -28,16 +28,13 @@ use hashbrown::HashMap;
 use super::classes::{CLASSES, ClassTrie};
 use super::set::TokenSet;
 use super::tables::{BoundaryId, Tables, TokenTable};
-use super::walk::Walk;
+use super::walk::{MANY, Walk};
 use crate::expr::LiteralId;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
 
 /// From how many live bytes on a state is wide.
 pub const WIDE: usize = 10;
-
-/// More exits than this are not listed.
-const MANY: usize = 8_192;
 
 /// Where the bytes of a class lead.
 #[derive(Debug, Clone, Copy)]
@@ -112,12 +109,13 @@ impl<'a> WideWalk<'a> {
             set(&mut self.words, id, true);
         }
         self.exits.append(&mut self.narrow.exits);
+        self.many |= self.narrow.many;
         for correction in std::mem::take(&mut self.corrections).into_iter().rev() {
             self.correct(&correction);
         }
         let inside = TokenSet::from_words(std::mem::take(&mut self.words));
         let exits = if self.many {
-            [(None, level.reached_by(state))].into()
+            [(None, level.reached(BoundaryId::ROOT, state))].into()
         } else {
             self.edit();
             level.exits(self.exits)
