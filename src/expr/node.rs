@@ -94,6 +94,8 @@ pub struct Exprs {
     /// Exact sets of lengths, see `length.rs`.
     pub(super) length_sets: HashMap<ExprId, Option<super::length::Lengths>>,
     pub(super) clamped: HashMap<(ExprId, u64), ExprId>,
+    /// See [`Exprs::clamp`].
+    pub(super) derivatives: HashMap<ExprId, Option<u64>>,
     /// What each [`Node::Later`] stands for.
     pub(super) definitions: Vec<ExprId>,
     /// What [`Node::Span`] takes pieces of.
@@ -123,6 +125,7 @@ impl Exprs {
             joined: HashMap::default(),
             length_sets: HashMap::default(),
             clamped: HashMap::default(),
+            derivatives: HashMap::default(),
             definitions: Vec::new(),
             documents: Vec::new(),
             limit: 0,

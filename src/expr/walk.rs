@@ -5,6 +5,12 @@ use crate::error::Result;
 use crate::limits::Fuel;
 use hashbrown::{HashMap, HashSet};
 
+/// Most derivatives that are counted.
+const DERIVATIVES: usize = 64;
+
+/// Fuel to count them.
+const CLAMP_FUEL: u64 = 20_000;
+
 impl Exprs {
     /// Whether the empty string matches. O(1).
     pub fn nullable(&self, expr: ExprId) -> bool {
@@ -185,11 +191,9 @@ impl Exprs {
     /// `length + 1`, a maximum none, and what cannot be reached is dropped. States that differ
     /// only in what a token of `length` code points cannot notice become equal.
     ///
-    /// Expressions with intersections or complements come back as they are.
+    /// Of an intersection only a maximum beside it goes, if the rest has few derivatives: `n` of them can
+    /// always be ended within `n` code points. A complement comes back as it is.
     pub fn clamp(&mut self, expr: ExprId, length: u64) -> ExprId {
-        if self.info(expr).boolean {
-            return expr;
-        }
         let mut stack = vec![(expr, length)];
         while let Some(&(top, length)) = stack.last() {
             if self.clamped.contains_key(&(top, length)) {
@@ -257,8 +261,53 @@ impl Exprs {
                 let max = if max > beyond { UNBOUNDED } else { max };
                 self.repeat_counts(clamped, min.min(beyond), max)
             }
+            Node::And(list) => self.without_maximum(list, length).unwrap_or(expr),
             _ => expr,
         }
+    }
+
+    /// An intersection without its maximum of code points, if that is out of sight.
+    ///
+    /// Of `(.*x) & .{0,9}`, whose first part has the derivatives *ends here* and *does not*, what is live or
+    /// matches within 7 code points is the same for `.*x`. For with any loop taken out of it, a way to the
+    /// end has fewer code points than there are derivatives.
+    fn without_maximum(&mut self, list: u32, length: u64) -> Option<ExprId> {
+        let mut rest = self.lists.get(list).to_vec();
+        let counts = |&part: &ExprId| match self.node(part) {
+            Node::Repeat(ExprId::ANY_CHAR, min, max) if max != UNBOUNDED => Some((min, max)),
+            _ => None,
+        };
+        let (at, (min, max)) =
+            rest.iter().enumerate().find_map(|(at, part)| Some((at, counts(part)?)))?;
+        rest.remove(at);
+        let rest = self.and(&rest);
+        let derivatives = self.derivatives(rest)?;
+        let longer = self.repeat_counts(ExprId::ANY_CHAR, min, UNBOUNDED);
+        (max >= min.max(length).saturating_add(derivatives)).then(|| self.and(&[rest, longer]))
+    }
+
+    /// How many derivatives an expression has, itself among them, if they are few.
+    fn derivatives(&mut self, expr: ExprId) -> Option<u64> {
+        if let Some(&known) = self.derivatives.get(&expr) {
+            return known;
+        }
+        let mut fuel = Fuel::new(CLAMP_FUEL);
+        let mut seen: HashSet<ExprId> = HashSet::from_iter([expr]);
+        let mut todo = vec![expr];
+        let mut few = true;
+        while let Some(state) = todo.pop().filter(|_| few) {
+            let targets = self.transitions(state, &mut fuel);
+            let targets: Vec<ExprId> = match targets {
+                Ok(runs) => runs.iter().map(|run| run.target).collect(),
+                // Whoever steps meets the error again; here it means that nothing is known.
+                Err(_) => return None,
+            };
+            todo.extend(targets.into_iter().filter(|&target| seen.insert(target)));
+            few = seen.len() <= DERIVATIVES;
+        }
+        let count = few.then_some(seen.len() as u64);
+        self.derivatives.insert(expr, count);
+        count
     }
 
     /// The expression as text, for debugging; cut after about `limit` bytes.

@@ -194,6 +194,13 @@ impl ClassTrie {
         &self.children[self.start(node, |node| node.children)..end]
     }
 
+    /// The child of a node by the class of a byte.
+    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
+        let wanted = class(byte);
+        let children = self.children(node);
+        children.iter().find(|&&(class, _)| class == wanted).map(|&(_, child)| child)
+    }
+
     /// The members of a node, each with its last byte, sorted.
     pub fn members(&self, node: u32) -> &[(u8, u32)] {
         let end = self.nodes[node as usize].members as usize;

@@ -53,6 +53,11 @@ impl Edges {
         self.above[node as usize].0
     }
 
+    /// The byte that leads to a node (not the root).
+    pub fn byte(&self, node: u32) -> u8 {
+        self.above[node as usize].1
+    }
+
     /// The children by `byte` of the nodes at which `state`, started at the nodes `from` (ascending), is
     /// complete; ascending.
     pub fn children(

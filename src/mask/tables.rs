@@ -249,14 +249,31 @@ impl Tables {
         if boundary == BoundaryId::BODY {
             return closing::body(caller, states, state);
         }
-        if wide::pays(states, boundary, state) {
-            return WideWalk::new(caller, caller.classes(), states).run(self, state);
+        if boundary == BoundaryId::ROOT {
+            if wide::pays(caller, states, state) {
+                return WideWalk::new(caller, caller.classes(), states).run(self, state);
+            }
+        } else if let Some(table) = wide::over(self, caller, states, boundary, state) {
+            return table;
         }
         Walk::new(caller, states).run(self, boundary, state)
     }
 
+    /// The node of the class trie that a node of the trie has for itself.
+    pub(super) fn class_node(&self, node: u32) -> Option<u32> {
+        let (edges, classes) = (self.edges(), self.classes());
+        let (mut path, mut at) = (Vec::new(), node);
+        while at != Trie::ROOT {
+            path.push(edges.byte(at));
+            at = edges.parent(at);
+        }
+        let found =
+            path.iter().rev().try_fold(ClassTrie::ROOT, |at, &byte| classes.child(at, byte));
+        found.filter(|&found| classes.members(found).len() == 1)
+    }
+
     /// The vocabulary through classes of bytes.
-    fn classes(&self) -> &ClassTrie {
+    pub(super) fn classes(&self) -> &ClassTrie {
         match &self.base {
             Some(base) => base.classes(),
             None => self

@@ -50,14 +50,19 @@ impl<'a> Walk<'a> {
 
     /// The table; new boundaries are interned at `level`.
     pub fn run(mut self, level: &Tables, boundary: BoundaryId, state: StateId) -> TokenTable {
-        self.todo.push((boundary, state));
-        self.work();
+        self.start(boundary, state);
         if self.many {
             let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
             let exits = [(None, level.reached(boundary, state))].into();
             return TokenTable { inside, shared: None, exits };
         }
         self.finish(level)
+    }
+
+    /// Adds what is behind a boundary.
+    pub fn start(&mut self, boundary: BoundaryId, state: StateId) {
+        self.todo.push((boundary, state));
+        self.work();
     }
 
     /// The table of what was found; new boundaries are interned at `level`.

@@ -36,6 +36,9 @@ use crate::vocab::{TokenId, Trie};
 /// From how many live bytes on a state is wide.
 pub const WIDE: usize = 10;
 
+/// From how many nodes below it on a node has very many tokens behind it.
+const HEAVY: u32 = 4_096;
+
 /// Where the bytes of a class lead.
 #[derive(Debug, Clone, Copy)]
 enum Move {
@@ -60,6 +63,23 @@ enum Edit {
     Remove(u32),
     /// Of all nodes in a range.
     Cut(u32, u32),
+}
+
+/// What was found: tokens, and exits if they are not too many.
+struct Found {
+    words: Box<[u32]>,
+    exits: Vec<(Option<LiteralId>, u32)>,
+    many: bool,
+}
+
+impl Found {
+    fn table(self, level: &Tables, boundary: BoundaryId, state: StateId) -> TokenTable {
+        let exits = match self.many {
+            true => [(None, level.reached(boundary, state))].into(),
+            false => level.exits(self.exits),
+        };
+        TokenTable { inside: TokenSet::from_words(self.words), shared: None, exits }
+    }
 }
 
 /// The making of one table over the root.
@@ -100,8 +120,13 @@ impl<'a> WideWalk<'a> {
     }
 
     /// The table of `state`; new boundaries are interned at `level`.
-    pub fn run(mut self, level: &Tables, state: StateId) -> TokenTable {
-        self.todo.push((ClassTrie::ROOT, state));
+    pub fn run(self, level: &Tables, state: StateId) -> TokenTable {
+        self.find(ClassTrie::ROOT, state).table(level, BoundaryId::ROOT, state)
+    }
+
+    /// What `state` does with the tokens behind a node of the class trie.
+    fn find(mut self, node: u32, state: StateId) -> Found {
+        self.todo.push((node, state));
         while let Some((node, state)) = self.todo.pop() {
             self.visit(node, state);
         }
@@ -113,14 +138,10 @@ impl<'a> WideWalk<'a> {
         for correction in std::mem::take(&mut self.corrections).into_iter().rev() {
             self.correct(&correction);
         }
-        let inside = TokenSet::from_words(std::mem::take(&mut self.words));
-        let exits = if self.many {
-            [(None, level.reached(BoundaryId::ROOT, state))].into()
-        } else {
+        if !self.many {
             self.edit();
-            level.exits(self.exits)
-        };
-        TokenTable { inside, shared: None, exits }
+        }
+        Found { words: self.words, exits: self.exits, many: self.many }
     }
 
     fn visit(&mut self, node: u32, state: StateId) {
@@ -298,7 +319,57 @@ fn set(words: &mut [u32], id: TokenId, to: bool) {
     if to { *word |= bit } else { *word &= !bit }
 }
 
-/// Whether this way pays for a state over a boundary.
-pub fn pays(states: &States, boundary: BoundaryId, state: StateId) -> bool {
-    boundary == BoundaryId::ROOT && states.bytes(state).count() >= WIDE
+/// Whether this way pays for a state over the root: it is wide, or gets wide after a byte with which very
+/// many tokens begin.
+pub fn pays(tables: &Tables, states: &States, state: StateId) -> bool {
+    let live = states.bytes(state);
+    let trie = tables.vocabulary().trie();
+    let begins_many = |byte: &u8| {
+        let child = trie.child(Trie::ROOT, *byte);
+        child.is_some_and(|child| trie.subtree_end(child) - child > HEAVY)
+    };
+    let gets_wide = |byte: u8| {
+        let next = states.step(state, byte);
+        next.is_live() && states.bytes(next).count() >= WIDE
+    };
+    live.count() >= WIDE || live.iter().filter(begins_many).any(gets_wide)
+}
+
+/// The table of a wide state over a boundary of several nodes, some of which have very many tokens behind
+/// them (a space has): those are walked class by class, the others together. `None` if there are none.
+pub fn over(
+    level: &Tables,
+    caller: &Tables,
+    states: &States,
+    boundary: BoundaryId,
+    state: StateId,
+) -> Option<TokenTable> {
+    if states.bytes(state).count() < WIDE {
+        return None;
+    }
+    let trie = caller.vocabulary().trie();
+    let is_heavy = |node: u32| trie.subtree_end(node) - node > HEAVY;
+    let (heavy, rest): (Vec<u32>, Vec<u32>) =
+        caller.nodes(states, &boundary).iter().partition(|&&node| is_heavy(node));
+    let classes: Vec<u32> =
+        heavy.iter().map(|&node| caller.class_node(node)).collect::<Option<_>>()?;
+    if classes.is_empty() {
+        return None;
+    }
+    let mut walk = Walk::new(caller, states);
+    if !rest.is_empty() {
+        walk.start(level.intern(rest), state);
+    }
+    let words = vec![0; caller.vocabulary().len().div_ceil(32)].into_boxed_slice();
+    let mut found = Found { words, exits: walk.exits, many: walk.many };
+    for id in walk.inside {
+        set(&mut found.words, id, true);
+    }
+    for node in classes {
+        let other = WideWalk::new(caller, caller.classes(), states).find(node, state);
+        found.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+        found.exits.extend(other.exits);
+        found.many |= other.many || found.exits.len() > MANY && states.get(state).is_text();
+    }
+    Some(found.table(level, boundary, state))
 }
