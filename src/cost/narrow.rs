@@ -25,8 +25,8 @@ use crate::expr::LiteralId;
 use crate::grammar::Node;
 use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
 use crate::mask::allowed::{Allowed, Parts};
-use crate::mask::collect::Followers;
-use crate::mask::{Basis, BoundaryId, ConfigId, Configs, Memo, TableId, TokenSet};
+use crate::mask::collect::{self, Followers};
+use crate::mask::{Basis, BoundaryId, ConfigId, Configs, Memo, TableId, TokenSet, TokenTable};
 use crate::vocab::TokenId;
 
 /// A constraint's costs, and the configurations that are judged by them.
@@ -307,7 +307,7 @@ impl Narrow<'_> {
                     bound => bound.saturating_add(2 * u64::from(doubt)),
                 });
             }
-            self.follow(at, &table.exits, &mut todo);
+            self.follow(at, table, &mut todo);
         }
         Ok(worst)
     }
@@ -341,17 +341,17 @@ impl Narrow<'_> {
     }
 
     /// Adds the threads at which tokens go on after a terminal.
-    pub fn follow(
-        &mut self,
-        at: Thread,
-        exits: &[(Option<LiteralId>, BoundaryId)],
-        todo: &mut Chain,
-    ) {
-        let program = &self.basis.program;
-        for &(literal, exit) in exits {
+    pub fn follow(&mut self, at: Thread, table: &TokenTable, todo: &mut Chain) {
+        let (program, states) = (&self.basis.program, self.basis.program.states());
+        let from = (table.at_exits, at.stack);
+        for &(literal, exit) in &table.exits {
             let followers = self.followers.after(self.sequence, program, at.stack, literal);
             for &next in followers {
-                if next.state.is_live() && program.states().get(next.state).continues() {
+                // No plan starts again what it may leave: of what says nothing new none is missed.
+                if next.state.is_live()
+                    && states.get(next.state).continues()
+                    && !collect::says_nothing_new(states, from, &next)
+                {
                     todo.push(exit, next);
                 }
             }
@@ -393,7 +393,7 @@ impl Narrow<'_> {
             }
             let id = tables.table(self.program().states(), boundary, at.state);
             self.take(boundary, at, id, most, &mut out);
-            self.follow(at, &tables.get(id).exits, &mut todo);
+            self.follow(at, tables.get(id), &mut todo);
         }
         Ok((out, tried))
     }
@@ -437,7 +437,7 @@ impl Narrow<'_> {
                 let cost = self.end_cost(at, *state).saturating_add(1);
                 lower(&mut tokens.ids().into_iter(), cost);
             }
-            self.follow(at, &table.exits, &mut todo);
+            self.follow(at, table, &mut todo);
         }
         Ok(costs)
     }

@@ -206,7 +206,7 @@ impl Search {
                 }
             }
             let table = tables.get(tables.table(states, boundary, at.state));
-            narrow.follow(at, &table.exits, &mut todo);
+            narrow.follow(at, table, &mut todo);
         }
         for (thread, token) in after {
             self.reach(narrow, thread, from, token, tokens);

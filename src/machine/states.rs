@@ -250,6 +250,8 @@ struct Cold {
     numbers: HashMap<NumberSpec, Option<u32>>,
     texts: HashMap<(Whitespace, Punct, u8), StateId>,
     formats: HashMap<Format, ExprId>,
+    /// See [`States::covers`].
+    covers: HashMap<(StateId, StateId), bool>,
 }
 
 /// Longest run of flexible white space between two tokens of JSON, in characters.
@@ -302,6 +304,33 @@ impl States {
         let content = Content::Between(spelling, clamped);
         let content = state::settled(&mut cold.alphabet, content, &mut fuel).ok()?;
         Some(level.intern(&mut cold, content))
+    }
+
+    /// Whether all texts that may follow `smaller` may follow `larger`, for states between two characters;
+    /// `false` if that is not seen easily.
+    pub fn covers(&self, larger: StateId, smaller: StateId) -> bool {
+        if larger == smaller || larger.is_local() != smaller.is_local() {
+            return larger == smaller;
+        }
+        let level = self.level(larger);
+        let content = |id| match level.get(id).content {
+            Content::Between(spelling, expr) => Some((spelling, expr)),
+            _ => None,
+        };
+        let (Some((a, more)), Some((b, less))) = (content(larger), content(smaller)) else {
+            return false;
+        };
+        let mut cold = level.lock();
+        if let Some(&known) = cold.covers.get(&(larger, smaller)) {
+            return known;
+        }
+        let exprs = &mut cold.alphabet.exprs;
+        let beyond = exprs.not(more);
+        let beyond = exprs.and(&[less, beyond]);
+        let mut fuel = Fuel::new(STEADY_FUEL);
+        let covers = a == b && exprs.is_never(beyond, &mut fuel).unwrap_or(false);
+        cold.covers.insert((larger, smaller), covers);
+        covers
     }
 
     /// Whether a state is before the opening quote of a string.

@@ -72,7 +72,7 @@ pub fn table(
     let exits = exits.and_then(|&(_, exit)| remainder(level, (caller, states), exit, &unclosed));
     let exits = exits.map(|exit| (None, exit)).into_iter().collect();
     let inside = TokenSet::new(inside, caller.vocabulary().len());
-    Some(TokenTable { inside, shared: Some(shared), exits })
+    Some(TokenTable { inside, shared: Some(shared), exits, at_exits: None })
 }
 
 /// What is inside but for the tokens that end at the nodes `unclosed`, as a short list and a difference from
@@ -127,5 +127,5 @@ pub fn body(tables: &Tables, states: &States, all: StateId) -> TokenTable {
         closing.iter().flat_map(|&node| trie.tokens(node)).copied().collect();
     closing.sort_unstable();
     let inside = whole.inside.without(&closing);
-    TokenTable { inside, shared: None, exits: Box::default() }
+    TokenTable { inside, shared: None, exits: Box::default(), at_exits: None }
 }

@@ -22,7 +22,8 @@ use super::allowed::Parts;
 use super::tables::{BoundaryId, Tables};
 use crate::expr::LiteralId;
 use crate::machine::stack::StackId;
-use crate::machine::{Doubt, Output, Program, Sequence, StateId, Thread};
+use crate::machine::states::Excess;
+use crate::machine::{Doubt, Output, Program, Sequence, StateId, States, Thread};
 use crate::vocab::{TokenId, Vocabulary};
 
 /// The threads after a stack, memoised.
@@ -165,8 +166,12 @@ pub fn collect(
             let first = tables.first(exit);
             for i in followers.get(sequence, program, stack, literal) {
                 let thread = followers.threads[i];
+                let from = (table.at_exits, stack);
                 let Thread { state, stack, .. } = thread;
-                if state.is_live() && states.get(state).continues() {
+                if state.is_live()
+                    && states.get(state).continues()
+                    && !says_nothing_new(states, from, &thread)
+                {
                     Visit { first, boundary: exit, state, stack }.plan(&mut todo, sequence);
                 }
             }
@@ -174,6 +179,22 @@ pub fn collect(
     }
     followers.todo = todo;
     tried
+}
+
+/// Whether a thread that follows a terminal allows only what going on in the terminal allows. `from` is the
+/// state in which the terminal was complete, and its stack.
+///
+/// Worked example: texts and tags by turns, `([a-z]+ | tag)*`, after `a`. The text may go on (`[a-z]*`) or another
+/// one may start (`[a-z]+`), with the same stack. All that the second can say the first can, too; so the
+/// places at which a text could end and another start, which are nearly all there are, are not looked at.
+pub fn says_nothing_new(
+    states: &States,
+    (at_exits, stack): (Option<StateId>, StackId),
+    thread: &Thread,
+) -> bool {
+    thread.stack == stack
+        && thread.excess == Excess::NONE
+        && at_exits.is_some_and(|state| states.covers(state, thread.state))
 }
 
 /// Trying tokens byte by byte.

@@ -61,6 +61,7 @@ pub fn table(
             inside: super::TokenSet::default(),
             shared: Some(shared),
             exits,
+            at_exits: None,
         });
     };
     let mut without = shared.without.to_vec();
@@ -69,7 +70,7 @@ pub fn table(
     without.dedup();
     let shared = Shared { table: shared.table, without: without.into_boxed_slice() };
     let inside = table.inside.without(&lost);
-    Some(TokenTable { inside, shared: Some(shared), exits })
+    Some(TokenTable { inside, shared: Some(shared), exits, at_exits: None })
 }
 
 /// The tokens that `cut` allows and `state` does not, ascending; the nodes at which `cut` is

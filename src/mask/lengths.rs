@@ -72,6 +72,7 @@ impl Lengths {
             inside: TokenSet::from_words(words),
             shared: None,
             exits: exits.into_iter().collect(),
+            at_exits: None,
         }
     }
 }

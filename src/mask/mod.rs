@@ -37,4 +37,4 @@ mod wide;
 pub use allowed::Allowed;
 pub use configs::{Arrival, Basis, ConfigId, Configs, Lead, Memo};
 pub use set::TokenSet;
-pub use tables::{BoundaryId, TableId, Tables};
+pub use tables::{BoundaryId, TableId, Tables, TokenTable};

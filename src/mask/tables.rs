@@ -74,6 +74,8 @@ pub struct TokenTable {
     pub shared: Option<Shared>,
     /// Where tokens go on after the terminal is complete, by the literal that completed.
     pub exits: Box<[(Option<LiteralId>, BoundaryId)]>,
+    /// The state in which the terminal is at all exits, if it is the same one and that of plain text.
+    pub at_exits: Option<StateId>,
 }
 
 impl TokenTable {

@@ -22,6 +22,8 @@ pub struct Walk<'a> {
     pub exits: Vec<(Option<LiteralId>, u32)>,
     /// Whether exits are too many to be listed; then no more are added.
     pub many: bool,
+    /// The states of plain text at exits.
+    pub at_exits: One,
     todo: Vec<(BoundaryId, StateId)>,
 }
 
@@ -34,6 +36,33 @@ pub const MANY: usize = 8_192;
 /// Subtrees of fewer nodes are not worth asking whether they are taken whole.
 const WORTH: u32 = 8;
 
+/// Whether some states are all the same.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct One {
+    state: Option<StateId>,
+    others: bool,
+}
+
+impl One {
+    /// Adds a state.
+    pub fn see(&mut self, state: StateId, info: &State) {
+        self.others |= !info.is_text() || self.state.is_some_and(|one| one != state);
+        self.state = Some(state);
+    }
+
+    /// Adds the states of another.
+    pub fn unite(&mut self, other: One) {
+        self.others |= other.others
+            || other.state.is_some_and(|state| self.state.is_some_and(|own| own != state));
+        self.state = self.state.or(other.state);
+    }
+
+    /// The only state, if it is one of plain text.
+    pub fn get(&self) -> Option<StateId> {
+        self.state.filter(|_| !self.others)
+    }
+}
+
 impl<'a> Walk<'a> {
     /// Nothing walked yet; `tables` and `states` are the levels of the constraint.
     pub fn new(tables: &'a Tables, states: &'a States) -> Self {
@@ -44,6 +73,7 @@ impl<'a> Walk<'a> {
             inside: Vec::new(),
             exits: Vec::new(),
             many: false,
+            at_exits: One::default(),
             todo: Vec::new(),
         }
     }
@@ -54,7 +84,7 @@ impl<'a> Walk<'a> {
         if self.many {
             let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
             let exits = [(None, level.reached(boundary, state))].into();
-            return TokenTable { inside, shared: None, exits };
+            return TokenTable { inside, shared: None, exits, at_exits: self.at_exits.get() };
         }
         self.finish(level)
     }
@@ -68,7 +98,8 @@ impl<'a> Walk<'a> {
     /// The table of what was found; new boundaries are interned at `level`.
     pub fn finish(self, level: &Tables) -> TokenTable {
         let inside = TokenSet::new(self.inside, self.tables.vocabulary().len());
-        TokenTable { inside, shared: None, exits: level.exits(self.exits) }
+        let at_exits = self.at_exits.get();
+        TokenTable { inside, shared: None, exits: level.exits(self.exits), at_exits }
     }
 
     /// Adds what is at and below a node that `state` has reached.
@@ -122,14 +153,15 @@ impl<'a> Walk<'a> {
             return;
         }
         if info.accepts() {
-            self.exit(info, node);
+            self.exit((state, info), node);
         }
         if info.continues() {
             self.todo.push((BoundaryId(node), state));
         }
     }
 
-    fn exit(&mut self, info: &State, node: u32) {
+    fn exit(&mut self, (state, info): (StateId, &State), node: u32) {
+        self.at_exits.see(state, info);
         if self.many {
             return;
         }
@@ -168,7 +200,7 @@ impl<'a> Walk<'a> {
         for &node in self.tables.nodes(self.states, &boundary) {
             self.inside.extend_from_slice(self.trie.tokens(node));
             if info.accepts() && self.trie.subtree_end(node) > node + 1 {
-                self.exit(info, node);
+                self.exit((state, info), node);
             }
         }
         if info.continues() {

@@ -28,7 +28,7 @@ use hashbrown::HashMap;
 use super::classes::{CLASSES, ClassTrie};
 use super::set::TokenSet;
 use super::tables::{BoundaryId, Tables, TokenTable};
-use super::walk::{MANY, Walk};
+use super::walk::{MANY, One, Walk};
 use crate::expr::LiteralId;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
@@ -70,6 +70,7 @@ struct Found {
     words: Box<[u32]>,
     exits: Vec<(Option<LiteralId>, u32)>,
     many: bool,
+    at_exits: One,
 }
 
 impl Found {
@@ -78,7 +79,8 @@ impl Found {
             true => [(None, level.reached(boundary, state))].into(),
             false => level.exits(self.exits),
         };
-        TokenTable { inside: TokenSet::from_words(self.words), shared: None, exits }
+        let inside = TokenSet::from_words(self.words);
+        TokenTable { inside, shared: None, exits, at_exits: self.at_exits.get() }
     }
 }
 
@@ -91,6 +93,7 @@ pub struct WideWalk<'a> {
     exits: Vec<(Option<LiteralId>, u32)>,
     /// Whether exits are too many to be listed.
     many: bool,
+    at_exits: One,
     edits: Vec<Edit>,
     todo: Vec<(u32, StateId)>,
     corrections: Vec<Correction>,
@@ -110,6 +113,7 @@ impl<'a> WideWalk<'a> {
             words: vec![0; tables.vocabulary().len().div_ceil(32)].into_boxed_slice(),
             exits: Vec::new(),
             many: false,
+            at_exits: One::default(),
             edits: Vec::new(),
             todo: Vec::new(),
             corrections: Vec::new(),
@@ -135,13 +139,15 @@ impl<'a> WideWalk<'a> {
         }
         self.exits.append(&mut self.narrow.exits);
         self.many |= self.narrow.many;
+        self.at_exits.unite(self.narrow.at_exits);
         for correction in std::mem::take(&mut self.corrections).into_iter().rev() {
             self.correct(&correction);
         }
         if !self.many {
             self.edit();
         }
-        Found { words: self.words, exits: self.exits, many: self.many }
+        let Self { words, exits, many, at_exits, .. } = self;
+        Found { words, exits, many, at_exits }
     }
 
     fn visit(&mut self, node: u32, state: StateId) {
@@ -193,6 +199,9 @@ impl<'a> WideWalk<'a> {
             return;
         }
         self.classes.add_tokens(node, &mut self.words);
+        if info.accepts() {
+            self.at_exits.see(state, info);
+        }
         if info.accepts() && !self.many {
             for &(_, member) in self.classes.members(node) {
                 if self.goes_on(member) {
@@ -282,6 +291,7 @@ impl<'a> WideWalk<'a> {
         }
         let accepts = |state: StateId| state.is_live() && self.states.get(state).accepts();
         if accepts(truth) {
+            self.at_exits.see(truth, self.states.get(truth));
             self.edits.push(Edit::Add(node, self.states.get(truth).literal()));
         } else if accepts(assumed) {
             self.edits.push(Edit::Remove(node));
@@ -361,7 +371,7 @@ pub fn over(
         walk.start(level.intern(rest), state);
     }
     let words = vec![0; caller.vocabulary().len().div_ceil(32)].into_boxed_slice();
-    let mut found = Found { words, exits: walk.exits, many: walk.many };
+    let mut found = Found { words, exits: walk.exits, many: walk.many, at_exits: walk.at_exits };
     for id in walk.inside {
         set(&mut found.words, id, true);
     }
@@ -369,6 +379,7 @@ pub fn over(
         let other = WideWalk::new(caller, caller.classes(), states).find(node, state);
         found.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
         found.exits.extend(other.exits);
+        found.at_exits.unite(other.at_exits);
         found.many |= other.many || found.exits.len() > MANY && states.get(state).is_text();
     }
     Some(found.table(level, boundary, state))
