@@ -100,7 +100,7 @@ impl Judge<'_> {
         }
         let threads = self.configs.get(id).threads();
         let (mut parts, tried) = self.study(|narrow| narrow.narrow(threads, text, NEVER))?;
-        let allowed = parts.finish(&self.basis.tables, &self.basis.specials);
+        let allowed = parts.finish(&self.basis.tables, &self.basis.specials, None);
         if tried {
             return Ok(Some(allowed));
         }
