@@ -583,3 +583,52 @@ proptest! {
         }
     }
 }
+
+/// Grammars of text whose terminals may end nearly everywhere, with texts that they accept.
+const TEXTS: &[(&str, &str)] = &[
+    (
+        "start: (TEXT | element)*\nelement: \"<\" NAME \">\" (TEXT | element)* \"</\" NAME \">\"\n\
+         TEXT: /[^<&]+/\nNAME: /[a-z]+/\n",
+        "hello, world <b>bold text</b> more",
+    ),
+    ("start: (WORD | SPACE)+\nWORD: /[a-z]+/\nSPACE: /[ \\n]+/\n", "hello world  some more"),
+    (
+        "start: NAME (\".\" NAME)* \"=\" VALUE\nNAME: /[a-z_]\\w{0,40}/\nVALUE: /.{1,90}x/\n",
+        "a_b.cd = 1x",
+    ),
+    (
+        "start: (\" \" WORD)+ | WORD* \"!\"\nWORD: /[a-z]{1,99}/ & ~STOP\nSTOP: \"the\" | \"a\"\n",
+        " hello them again",
+    ),
+];
+
+/// Compares the mask after a text with what the matcher says to the bytes of each token.
+fn compare_bytes(constraint: &Constraint, text: &[u8]) {
+    let vocabulary = constraint.vocabulary();
+    let mut matcher = constraint.matcher();
+    matcher.accept_bytes(text).unwrap();
+    let mask: Vec<TokenId> = allowed(&mut matcher);
+    for (id, bytes) in vocabulary.text_tokens() {
+        let accepted = matcher.accept_bytes(bytes).is_ok();
+        if accepted {
+            matcher.rollback(1).unwrap();
+        }
+        let (token, text) = (String::from_utf8_lossy(bytes), String::from_utf8_lossy(text));
+        assert_eq!(mask.binary_search(&id).is_ok(), accepted, "{token:?} after {text:?}");
+    }
+}
+
+#[test]
+fn masks_of_texts_equal_bytes_for_real_vocabularies() {
+    use constrain::syntax::Syntax;
+    for (name, vocabulary) in support::real() {
+        println!("{name}");
+        for (grammar, text) in TEXTS {
+            let grammar = Grammar::from_text(grammar, Syntax::Lark, &Options::default()).unwrap();
+            let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+            for end in [0, 1, 4, 7, text.len()] {
+                compare_bytes(&constraint, &text.as_bytes()[..end]);
+            }
+        }
+    }
+}
