@@ -13,6 +13,7 @@ use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
 use crate::limits::{Cancel, Fuel};
 use crate::machine::{Program, Sequence, States, Thread};
 use crate::mask::{Basis, Configs, Tables, TokenSet};
+use crate::observe::Span;
 use crate::vocab::{TokenId, Vocabulary};
 
 /// A grammar made ready for a vocabulary. `Send + Sync`; cloning it copies one pointer.
@@ -114,6 +115,14 @@ impl Constraint {
     /// # Errors
     /// As [`Constraint::new`]; [`Kind::Cancelled`] once `cancel` is raised.
     pub fn compile(
+        grammar: Arc<Grammar>,
+        vocabulary: &Vocabulary,
+        cancel: Option<Cancel>,
+    ) -> Result<Self> {
+        Span::compile().within(|| Self::compiled(grammar, vocabulary, cancel))
+    }
+
+    fn compiled(
         grammar: Arc<Grammar>,
         vocabulary: &Vocabulary,
         cancel: Option<Cancel>,

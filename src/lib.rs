@@ -3,6 +3,7 @@
 // (tests/layers.rs). The blank lines keep the formatter from sorting it.
 pub mod error;
 pub mod limits;
+pub mod observe;
 
 mod codec;
 

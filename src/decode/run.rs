@@ -5,11 +5,12 @@ use crate::decode::output::{Guard, Output};
 use crate::decode::step::Ready;
 use crate::decode::track::{SEQUENCE, Track};
 use crate::decode::{
-    Contrastive, Decoder, FinishReason, Outcome, Request, Source, Strategy, Verification, beam,
-    contrast,
+    Contrastive, Decoder, FinishReason, Outcome, Request, Source, Statistics, Strategy,
+    Verification, beam, contrast,
 };
 use crate::error::{Error, Kind, Result};
 use crate::model::{Batch, Model, context_full};
+use crate::observe::{Ended, Span, count_request};
 use crate::vocab::{TokenId, Vocabulary};
 use std::borrow::Cow;
 use std::time::Instant;
@@ -56,6 +57,13 @@ impl<'m> Decoder<'m> {
     /// not fit the context; [`Kind::BudgetTooSmall`] if the constraint has no document of so few tokens;
     /// [`Kind::Model`] if the model fails; [`Kind::Cancelled`].
     pub fn stream(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
+        let span = Span::decode(request.prompt.len());
+        let outcome = span.within(|| self.streamed(request, sink));
+        observe(&span, outcome.as_ref().ok());
+        outcome
+    }
+
+    fn streamed(&mut self, request: &Request, sink: &mut dyn FnMut(&str)) -> Result<Outcome> {
         let began = Instant::now();
         self.check(request)?;
         let mut output = Output::new(Cow::Borrowed(request))?;
@@ -286,6 +294,21 @@ pub(crate) fn check(request: &Request, vocabulary: &Vocabulary, context: usize) 
         true => Ok(()),
         false => bad("the constraint was compiled for another vocabulary than the model's"),
     }
+}
+
+/// Tells operators how a request ended.
+pub(crate) fn observe(span: &Span, outcome: Option<&Outcome>) {
+    let none = Statistics::default();
+    let statistics = outcome.map_or(&none, |outcome| &outcome.statistics);
+    let ended = Ended {
+        finish: outcome.map_or("error", |outcome| outcome.finish.name()),
+        prompt_tokens: statistics.prompt_tokens,
+        tokens: statistics.tokens,
+        mask_time: statistics.mask_time,
+        total_time: statistics.total_time,
+    };
+    span.ended(&ended);
+    count_request(&ended);
 }
 
 /// Fails once the request is cancelled.

@@ -1,16 +1,18 @@
 //! The two ends of a scheduler: [`Client`]s put requests in, [`Ticket`]s give outcomes out.
 //!
 //! Everything that both ends share is one queue under one lock ([`Shared`]), held for a push or a pop. What
-//! comes out travels through a channel per request, so a slow reader holds nobody up.
+//! comes out goes to a sink per request: a channel, so that a slow reader holds nobody up, or whatever the
+//! caller's own runtime waits for ([`Client::send`]).
 
 use crate::decode::{Outcome, Request};
 use crate::error::{Error, Kind, Result};
 use crate::limits::Cancel;
 use crate::model::Model;
+use crate::observe::gauge;
 use crate::serve::{Options, Stats};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel as pipe};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel as pipe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -86,7 +88,9 @@ impl Shared {
 
     /// Publishes what was counted.
     pub fn publish(&self, stats: &Stats) {
-        self.lock().stats = stats.clone();
+        let mut state = self.lock();
+        state.stats = stats.clone();
+        gauge(stats.running, state.queue.len());
     }
 }
 
@@ -98,9 +102,12 @@ pub(super) struct Job {
 
 /// The way out of a request, as its sequence sees it.
 pub(super) struct Line {
-    events: Sender<Event>,
+    sink: Sink,
     cancel: Cancel,
 }
+
+/// Whoever is told what becomes of a request.
+type Sink = Box<dyn FnMut(Event) + Send>;
 
 impl Line {
     /// Whether the ticket was cancelled or dropped.
@@ -108,20 +115,41 @@ impl Line {
         self.cancel.is_cancelled()
     }
 
-    /// Sends a piece of text. Nobody may be there any more: then it was cancelled.
-    pub fn say(&self, text: &str) {
-        let _ = self.events.send(Event::Text(text.to_owned()));
+    /// Sends a piece of text.
+    pub fn say(&mut self, text: &str) {
+        (self.sink)(Event::Text(text.to_owned()));
     }
 
     /// Sends the end.
-    pub fn end(&self, result: Result<Outcome>) {
-        let _ = self.events.send(Event::End(Box::new(result)));
+    pub fn end(&mut self, result: Result<Outcome>) {
+        (self.sink)(Event::End(Box::new(result)));
     }
 }
 
-enum Event {
+/// What happens to a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Its output goes on with this, which is certain.
     Text(String),
+    /// It has ended; the last event.
     End(Box<Result<Outcome>>),
+}
+
+/// Cancels a request when it is dropped.
+#[derive(Debug)]
+pub struct Handle(Cancel);
+
+impl Handle {
+    /// Gives up: the outcome is [`Kind::Cancelled`], unless it is there already.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// The end that asks: cheap to clone, for any thread.
@@ -147,12 +175,31 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// Queues a request.
+    /// Queues a request, and gives the ticket to wait with.
     ///
     /// # Errors
     /// [`Kind::Overloaded`] if as many requests wait as may; [`Kind::Cancelled`] if the scheduler has
     /// ended. What is wrong with the request itself, its ticket says.
     pub fn submit(&self, request: Request) -> Result<Ticket> {
+        let (events, receiver) = pipe();
+        let handle = self.send(request, move |event| {
+            // Nobody may be there any more: then it was cancelled.
+            let _ = events.send(event);
+        })?;
+        Ok(Ticket { events: receiver, handle, end: None })
+    }
+
+    /// Queues a request, and calls `sink` with what happens to it, on a thread of the scheduler: it must not block.
+    /// For asynchronous code, which waits in its own way. If the scheduler breaks off, the sink is dropped
+    /// without an end.
+    ///
+    /// # Errors
+    /// As [`Client::submit`].
+    pub fn send(
+        &self,
+        request: Request,
+        sink: impl FnMut(Event) + Send + 'static,
+    ) -> Result<Handle> {
         let mut state = self.shared.lock();
         if state.closed {
             return Err(ended());
@@ -163,13 +210,12 @@ impl Client {
             return Err(Error::new(Kind::Overloaded { limit }, message)
                 .help("try again later, or raise the limit of the queue"));
         }
-        let (events, receiver) = pipe();
         let cancel = Cancel::default();
-        let line = Line { events, cancel: cancel.clone() };
+        let line = Line { sink: Box::new(sink), cancel: cancel.clone() };
         state.queue.push_back(Job { request, line });
         drop(state);
         self.shared.wake.notify_all();
-        Ok(Ticket { events: receiver, cancel, end: None })
+        Ok(Handle(cancel))
     }
 
     /// Asks the model something on its own thread, between two passes: how it spells a prompt, its vocabulary,
@@ -182,16 +228,25 @@ impl Client {
         question: impl FnOnce(&dyn Model) -> T + Send + 'static,
     ) -> Result<T> {
         let (answer, receiver) = pipe();
+        self.tell(move |model| {
+            let _ = answer.send(question(model));
+        })?;
+        receiver.recv().map_err(|_| ended())
+    }
+
+    /// The same without waiting: `question` sends its answer itself. If the scheduler breaks off, it is dropped.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn tell(&self, question: impl FnOnce(&dyn Model) + Send + 'static) -> Result<()> {
         let mut state = self.shared.lock();
         if state.closed {
             return Err(ended());
         }
-        state.calls.push(Box::new(move |model| {
-            let _ = answer.send(question(model));
-        }));
+        state.calls.push(Box::new(question));
         drop(state);
         self.shared.wake.notify_all();
-        receiver.recv().map_err(|_| ended())
+        Ok(())
     }
 
     /// Refuses further requests of all clients; those that were submitted are still served.
@@ -207,7 +262,7 @@ impl Client {
     }
 }
 
-fn ended() -> Error {
+pub(super) fn ended() -> Error {
     Error::new(Kind::Cancelled, "the scheduler has ended")
         .help("its thread says why; start another one")
 }
@@ -216,14 +271,14 @@ fn ended() -> Error {
 /// cancels the request.
 pub struct Ticket {
     events: Receiver<Event>,
-    cancel: Cancel,
+    handle: Handle,
     end: Option<Result<Outcome>>,
 }
 
 impl Ticket {
     /// Gives up: the outcome is [`Kind::Cancelled`], unless it is there already.
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.handle.cancel();
     }
 
     /// Waits for the outcome.
@@ -272,12 +327,6 @@ impl Iterator for Ticket {
                 None
             }
         }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.cancel.cancel();
     }
 }
 

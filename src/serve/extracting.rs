@@ -19,6 +19,8 @@ use crate::decode::Request;
 use crate::error::Result;
 use crate::extract::{Extraction, Extractor};
 use crate::serve::{Client, Ticket};
+#[cfg(feature = "tokio")]
+use crate::serve::{Event, client::ended};
 use serde::de::DeserializeOwned;
 
 impl Client {
@@ -50,23 +52,35 @@ impl Client {
         Ok((request.clone(), self.submit(request)?))
     }
 
-    /// As [`Client::extract`], from asynchronous code: a thread of the runtime for blocking work waits. Where
-    /// the future is dropped, the request is still finished.
+    /// As [`Client::extract`], from asynchronous code of any runtime. Where the future is dropped, the request is
+    /// cancelled.
     ///
     /// # Errors
-    /// As [`Client::extract`]; [`Kind::Cancelled`](crate::Kind::Cancelled) if the runtime ends.
+    /// As [`Client::extract`].
     #[cfg(feature = "tokio")]
     pub async fn extract_async<T: DeserializeOwned + Send + 'static>(
         &self,
         extractor: &Extractor<T>,
         document: &str,
     ) -> Result<Extraction<T>> {
-        let (client, extractor, document) = (self.clone(), extractor.clone(), document.to_owned());
-        let work = tokio::task::spawn_blocking(move || client.extract(&extractor, &document));
-        work.await.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(crate::Error::new(crate::Kind::Cancelled, error.to_string())),
-        })
+        let (asks, text) = (extractor.clone(), document.to_owned());
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.tell(move |model| {
+            let _ = sender.send(asks.request(model, &text));
+        })?;
+        let request = receiver.await.map_err(|_| ended())??;
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let mut sender = Some(sender);
+        let handle = self.send(request.clone(), move |event| {
+            if let Event::End(end) = event
+                && let Some(sender) = sender.take()
+            {
+                let _ = sender.send(*end);
+            }
+        })?;
+        let outcome = receiver.await.map_err(|_| ended())??;
+        drop(handle);
+        extractor.read(&request, &outcome)
     }
 }
 

@@ -62,7 +62,7 @@ mod slots;
 mod tests;
 
 pub use cache::{CacheStats, ConstraintCache};
-pub use client::{Client, Scheduler, Ticket, channel};
+pub use client::{Client, Event, Handle, Scheduler, Ticket, channel};
 
 use std::time::Duration;
 

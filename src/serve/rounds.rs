@@ -3,6 +3,7 @@
 use crate::decode::track::{CHUNK, row};
 use crate::error::{Error, Kind, Result};
 use crate::model::{Batch, Model, Sequence};
+use crate::observe::{Span, count_pass};
 use crate::serve::client::Work;
 use crate::serve::running::{Facts, Running};
 use crate::serve::slots::{Slot, cut, prepare};
@@ -202,9 +203,10 @@ impl Rounds<'_> {
         let model = &mut *self.model;
         let (result, time) = beside(&mut work, helpers, &look, || {
             let clock = Instant::now();
-            (model.eval(&batch), clock.elapsed())
+            (Span::pass(batch.len()).within(|| model.eval(&batch)), clock.elapsed())
         });
         self.stats.model_time += time;
+        count_pass(time);
         if let Err(error) = result {
             return self.failed(counts, &error);
         }

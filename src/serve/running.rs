@@ -8,10 +8,11 @@
 //! them is found. The next pass computes these three at once, and the logits after the last decide.
 
 use crate::decode::output::{Guard, Output};
-use crate::decode::run::{check, check_cancelled};
+use crate::decode::run::{check, check_cancelled, observe};
 use crate::decode::step::Ready;
 use crate::decode::{FinishReason, Strategy};
 use crate::error::{Error, Kind, Result};
+use crate::observe::Span;
 use crate::serve::client::{Job, Line};
 use crate::vocab::{TokenId, Vocabulary};
 use std::borrow::Cow;
@@ -43,6 +44,7 @@ pub(super) struct Running {
     /// How it ended.
     end: Option<Result<FinishReason>>,
     began: Instant,
+    span: Span,
     /// Whether its sequence is prepared for it.
     pub is_started: bool,
     /// Requests that came before it.
@@ -52,7 +54,7 @@ pub(super) struct Running {
 impl Running {
     /// Begins a job, or tells it why not.
     pub fn new(job: Job, facts: &Facts, number: u64) -> Option<Self> {
-        let Job { request, line } = job;
+        let Job { request, mut line } = job;
         let begin = || {
             check(&request, &facts.vocabulary, facts.context)?;
             if !matches!(request.strategy, Strategy::Sample | Strategy::Greedy) {
@@ -69,6 +71,7 @@ impl Running {
                 return None;
             }
         };
+        let span = Span::request(output.request.prompt.len());
         Some(Self {
             pending: output.request.prompt.clone(),
             line,
@@ -79,6 +82,7 @@ impl Running {
             ahead: Vec::new(),
             end: None,
             began: Instant::now(),
+            span,
             is_started: false,
             number,
         })
@@ -201,12 +205,14 @@ impl Running {
     pub fn close(mut self) -> Option<usize> {
         match self.end? {
             Err(error) => {
+                observe(&self.span, None);
                 self.line.end(Err(error));
                 None
             }
             Ok(finish) => {
                 self.output.text.show(true, &mut |text| self.line.say(text));
                 let outcome = self.output.outcome(finish, self.began.elapsed());
+                observe(&self.span, Some(&outcome));
                 let tokens = outcome.tokens.len();
                 self.line.end(Ok(outcome));
                 Some(tokens)
