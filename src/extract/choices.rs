@@ -20,6 +20,7 @@
 //! The distribution is that of the choices among each other.
 
 use crate::constraint::Constraint;
+use crate::decode::run::check_cancelled;
 use crate::decode::{Decoder, Outcome, Request};
 use crate::error::Result;
 use crate::extract::read::plain_integer;
@@ -146,6 +147,7 @@ pub(crate) fn weigh(
 ) -> Result<()> {
     let mut matcher = constraint.matcher();
     for field in fields.iter_mut().filter(|field| field.kind.is_scalar()) {
+        check_cancelled(request)?;
         // Fields come in the order of the text.
         let between = matcher.text().len()..field.range.start;
         matcher.accept_bytes(outcome.bytes.get(between).unwrap_or_default())?;

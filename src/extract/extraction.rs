@@ -22,7 +22,7 @@ pub struct Extraction<T> {
     pub finish: FinishReason,
     /// The seed of its random numbers.
     pub seed: u64,
-    /// Counts and times.
+    /// Counts and times of the answer, without what was asked about it afterwards.
     pub statistics: Statistics,
 }
 

@@ -147,7 +147,7 @@ impl<T: DeserializeOwned> Extractor<T> {
     pub fn extract(&self, decoder: &mut Decoder<'_>, document: &str) -> Result<Extraction<T>> {
         let request = self.request(decoder.model(), document)?;
         let outcome = decoder.run(&request)?;
-        self.finish(decoder, &request, outcome)
+        self.finish(decoder, &request, &outcome)
     }
 
     /// Reads an outcome and, where the options say so, asks the model about the choices.
@@ -155,14 +155,29 @@ impl<T: DeserializeOwned> Extractor<T> {
         &self,
         decoder: &mut Decoder<'_>,
         request: &Request,
-        outcome: Outcome,
+        outcome: &Outcome,
     ) -> Result<Extraction<T>> {
-        let mut found = self.read(request, &outcome)?;
+        let mut found = self.read(request, outcome)?;
         if self.options().distributions {
-            let constraint = request.constraint.as_ref().unwrap_or(self.constraint());
-            choices::weigh(decoder, constraint, (request, &outcome), &mut found.fields)?;
+            self.weigh(decoder, (request, outcome), &mut found)?;
         }
         Ok(found)
+    }
+
+    /// Asks the model how probable each value of every field with few possible values is
+    /// ([`Sureness::choices`](crate::extract::Sureness::choices)), in the outcome of a request, wherever it was
+    /// run.
+    ///
+    /// # Errors
+    /// As [`Decoder::score`]; [`Kind::Cancelled`] if the request was cancelled.
+    pub fn weigh(
+        &self,
+        decoder: &mut Decoder<'_>,
+        (request, outcome): (&Request, &Outcome),
+        found: &mut Extraction<T>,
+    ) -> Result<()> {
+        let constraint = request.constraint.as_ref().unwrap_or(self.constraint());
+        choices::weigh(decoder, constraint, (request, outcome), &mut found.fields)
     }
 
     /// As [`Extractor::extract`], and calls `sink` with what happens as soon as it is certain, and with
@@ -188,7 +203,7 @@ impl<T: DeserializeOwned> Extractor<T> {
             Some(error) => return Err(error),
             None => tracker.finish()?.iter().for_each(|event| sink(event, &tracker)),
         }
-        self.finish(decoder, &request, outcome)
+        self.finish(decoder, &request, &outcome)
     }
 }
 

@@ -132,7 +132,8 @@ pub struct Options {
     pub log_probs: Option<usize>,
     /// For fields with few possible values (an `enum`, a boolean, a small range), the distribution over
     /// all of them, which takes some passes of the model more. Needs `log_probs`, and a decoder:
-    /// [`Extractor::extract`] and [`Extractor::stream`] compute it, [`Extractor::read`] cannot.
+    /// [`Extractor::extract`] and [`Extractor::stream`] compute it, after [`Extractor::read`] it is
+    /// [`Extractor::weigh`] that does.
     pub distributions: bool,
 }
 

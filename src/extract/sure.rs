@@ -23,7 +23,8 @@
 //!
 //! `kept` is the least share of the model's own law that the mask left, at the tokens of the value.
 //!
-//! Of the tokens, as many alternatives are known as the request asked for; the rest counts as against.
+//! Of the tokens, as many alternatives are known as the request asked for; the rest counts as against. Each of
+//! them is compared once with the text, byte by byte, at each token of a value.
 
 use crate::decode::Outcome;
 use crate::extract::{Alternative, Node, Sureness, Tracker, ValueKind, Warning, WarningKind};

@@ -21,8 +21,8 @@
 //! that no document has there it gives up, with an error.
 //!
 //! # Cost
-//! A byte costs a few nanoseconds. A finished container is copied into its event, and
-//! [`Tracker::partial`] copies what is there.
+//! Each byte is looked at once. A finished container is copied into its event, so a value is copied as often as
+//! it is deep, and [`Tracker::partial`] copies what is there.
 
 use crate::error::{Error, Kind, Place, Result};
 use crate::extract::scalar::{Scalar, Step};

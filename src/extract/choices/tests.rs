@@ -143,3 +143,19 @@ fn the_distribution_is_that_of_scoring_each_choice_apart() -> Result<()> {
     assert!(checked >= 12 * 12, "{checked}");
     Ok(())
 }
+
+#[test]
+fn a_cancelled_request_is_not_weighed() -> Result<()> {
+    let mut model = ScriptedModel::noise(1);
+    let extractor = Extractor::new(model.vocabulary(), SCHEMA, Options::default())?;
+    let cancel = crate::limits::Cancel::default();
+    let request = extractor.request(&model, "a document")?;
+    let request = Request { cancel: Some(cancel.clone()), ..request };
+    let mut decoder = Decoder::new(&mut model);
+    let outcome = decoder.run(&request)?;
+    let mut found = extractor.read(&request, &outcome)?;
+    cancel.cancel();
+    let weighed = extractor.weigh(&mut decoder, (&request, &outcome), &mut found);
+    assert_eq!(weighed.map_err(|error| error.kind().clone()), Err(crate::Kind::Cancelled));
+    Ok(())
+}

@@ -148,6 +148,65 @@ proptest! {
     }
 }
 
+/// Texts that are nearly JSON.
+fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
+    const PIECES: [&str; 36] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"",
+        "\"a\":",
+        "\"a\"",
+        "1",
+        "0",
+        "-",
+        ".",
+        "e",
+        "+",
+        "12.5e-3",
+        "true",
+        "false",
+        "null",
+        "tr",
+        " ",
+        "\n",
+        "\\",
+        "\\u00e9",
+        "\\ud83c\\udf89",
+        "\\ud83c",
+        "\\n",
+        "\\x",
+        "\u{e9}",
+        "\u{1f389}",
+        "\u{1}",
+        "{}",
+        "[]",
+        "[1,",
+        "{\"b\":",
+        "/",
+    ];
+    let piece = prop_oneof![
+        20 => prop::sample::select(&PIECES[..]).prop_map(|piece| piece.as_bytes().to_vec()),
+        1 => any::<u8>().prop_map(|byte| vec![byte]),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+    /// Another reader of JSON takes the same texts, and finds the same values in them.
+    #[test]
+    fn agrees_with_an_independent_parser(text in nearly_json()) {
+        let tracked = Tracker::of(&text).ok().and_then(|tracker| tracker.value().cloned());
+        let parsed: Option<Value> = serde_json::from_slice(&text).ok();
+        prop_assert_eq!(tracked, parsed, "{:?}", String::from_utf8_lossy(&text));
+    }
+}
+
 #[test]
 fn the_example_of_the_module() -> Result<()> {
     let mut tracker = Tracker::new();
