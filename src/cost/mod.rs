@@ -72,7 +72,7 @@ use crate::machine::states::{Excess, StateId};
 use crate::vocab::Vocabulary;
 
 pub use ends::EndTables;
-pub use narrow::Judge;
+pub use narrow::{Judge, NEAR};
 pub use plan::Plan;
 
 use nodes::Nodes;

@@ -11,7 +11,8 @@
 //!
 //! By hand: `{"a":"x` with `a` a string: from the body of the string, tokens lead at worst into an
 //! escape (13 bytes to finish), then the brace: worst 14. With 16 tokens left the mask is ample; with
-//! fewer, tokens such as `\u` fall away; with 3 left only what closes the string remains.
+//! fewer, tokens such as `\u` fall away; with 3 left only what closes the string remains. With fewer than
+//! [`NEAR`] tokens left nobody asks whether they are ample.
 
 use std::borrow::Cow;
 
@@ -206,6 +207,10 @@ pub(super) struct Chain {
     visited: Vec<(BoundaryId, Thread)>,
     known: HashSet<(BoundaryId, Thread)>,
 }
+
+/// With fewer tokens left than these, what is in a table is looked at at once: strings may need as
+/// many bytes to end, so that bounds would seldom help.
+pub const NEAR: u64 = 18;
 
 /// Up to how many places are looked through in order.
 const FEW: usize = 16;
@@ -448,7 +453,7 @@ impl Narrow<'_> {
         if tables.get(id).is_empty() {
             return;
         }
-        if self.bound(at) <= most {
+        if most >= NEAR && self.bound(at) <= most {
             out.tables.push(id);
             return;
         }

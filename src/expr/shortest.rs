@@ -160,6 +160,12 @@ impl Exprs {
         }
     }
 
+    /// Whether it is any string but some literals (or what is left of such an expression): then one
+    /// more character always leads to one of its strings.
+    pub fn bars_literals(&self, expr: ExprId) -> bool {
+        matches!(self.node(expr), super::node::Node::Not(barred) if self.literals_left(barred).is_some())
+    }
+
     /// The greatest length in code points, where it is known without a search and bounded.
     pub fn most_characters(&self, expr: ExprId) -> Option<u64> {
         let info = self.info(expr);
@@ -210,6 +216,11 @@ mod tests {
         let far = exprs.farthest(either, 100, &mut Fuel::new(10_000));
         assert_eq!(far.map(|far| far.map(|far| far.1)), Ok(Some(7)));
         assert_eq!(exprs.farthest(either, 3, &mut Fuel::new(10_000)), Ok(None));
+        let names = exprs.literals(&["ab", "abc", "abcd", "x"]);
+        let others = exprs.not(names);
+        assert!(exprs.bars_literals(others) && !exprs.bars_literals(names));
+        let far = exprs.farthest(others, 100, &mut Fuel::new(10_000));
+        assert_eq!(far.map(|far| far.map(|far| far.1)), Ok(Some(1)));
         let longer = exprs.repeat(letters, 101, None);
         let found = exprs.shortest(&[longer], &pick, 100, &mut Fuel::new(1_000));
         assert_eq!(found, Ok(Shortest::Long(101)));

@@ -106,9 +106,10 @@ impl States {
             }
             if let Some(left) = exprs.literals_left(expr).filter(|left| left.len() <= SPELLED_SETS)
             {
-                let spelled =
-                    |id| serde_json::Value::from(exprs.literal_text(id)).to_string().len();
-                return left.into_iter().map(|id| spelled(id) as u64).max();
+                return left.into_iter().map(|id| spelled_len(exprs.literal_text(id))).max();
+            }
+            if exprs.bars_literals(expr) {
+                return Some(character);
             }
             if let Ok(Some((exprs, most))) = exprs.farthest(expr, NEAR, &mut Fuel::new(FUEL)) {
                 let most = most.saturating_mul(character);
@@ -398,6 +399,16 @@ fn number(machine: &NumberMachine, state: &NumberState) -> Rest {
         state = next;
     }
     Rest::Text(text)
+}
+
+/// The bytes of a JSON string in its shortest spelling, quotes included.
+fn spelled_len(text: &str) -> u64 {
+    let byte = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0C => 2,
+        0..=0x1F => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(byte).sum::<u64>()
 }
 
 #[cfg(test)]

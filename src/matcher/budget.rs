@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Matcher;
 use crate::constraint::Constraint;
-use crate::cost::{Judge, NEVER, Plan};
+use crate::cost::{Judge, NEAR, NEVER, Plan};
 use crate::error::{Error, Kind, Place, Result};
 use crate::mask::{Allowed, ConfigId};
 use crate::vocab::TokenId;
@@ -172,7 +172,7 @@ impl Matcher {
             return Ok(None);
         }
         let judge = self.judge();
-        if judge.ample(self.here())? <= left {
+        if left >= NEAR && judge.ample(self.here())? <= left {
             return Ok(None);
         }
         self.renew();

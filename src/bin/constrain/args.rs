@@ -311,6 +311,11 @@ pub struct SamplingArgs {
     /// The most tokens to generate; the document is complete within them
     #[arg(long, value_name = "N", help_heading = "Sampling", value_parser = positive())]
     pub max_tokens: Option<usize>,
+    /// From this share of --max-tokens on (0 to 1), prefer tokens that bring the end nearer
+    ///
+    /// So a list is closed in time, before the constraint has to cut it short. 0.7 is a good start.
+    #[arg(long, value_name = "SHARE", help_heading = "Sampling")]
+    pub soft_landing: Option<f64>,
     /// End where TEXT occurs after a whole document; TEXT is no part of it
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
     pub stop: Vec<String>,

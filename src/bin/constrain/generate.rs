@@ -15,7 +15,7 @@ use crate::report::Failure;
 use crate::strategy::Plan;
 use crate::trace::Trace;
 use crate::verify::Verifier;
-use constrain::decode::{Decoder, Field, FinishReason, Outcome, Request};
+use constrain::decode::{Decoder, Field, FinishReason, Outcome, Request, SoftLanding};
 use constrain::extract::is_reasoning;
 use constrain::limits::Cancel;
 use constrain::sample::{Preset, Settings};
@@ -142,6 +142,11 @@ impl Job<'_> {
             max_tokens: self.budget(prompt.tokens.len(), model.context_len()),
             strategy: self.plan.strategy(&vocabulary, &prompt.tokens),
             stop: self.args.sampling.stop.clone(),
+            soft_landing: self
+                .args
+                .sampling
+                .soft_landing
+                .map(|from| SoftLanding { from, strength: 2.0 }),
             log_probs: self.args.logprobs,
             watch: trace.map(|trace| trace.watch(self.form.is_schema())),
             ..Request::new(prompt.tokens).constrained(constraint.clone())
