@@ -1,11 +1,12 @@
 //! How much is gained by serving requests together, and what the rest is made of.
 //!
 //! ```text
-//! cargo run --release --example throughput -- MODEL.gguf [REQUESTS [THREADS]]
+//! cargo run --release --example throughput -- MODEL.gguf [REQUESTS [SEQUENCES [THREADS]]]
 //! ```
 //!
-//! The same requests three times: one after the other, together, and as many sequences as fast as llama.cpp computes them
-//! in batches, without masks, sampling or text: the ceiling.
+//! The same requests one after the other, and together on some sequences; and the ceiling: all sequences busy all the time, as fast
+//! as llama.cpp computes them in batches, without masks, sampling or text. Towards the end of the requests, some sequences
+//! are idle, which the ceiling does not know.
 
 use constrain::decode::{Decoder, Request};
 use constrain::model::llama::{LlamaModel, LlamaOptions, LlamaWeights};
@@ -22,7 +23,7 @@ const SCHEMA: &str = r#"{
         "category": {"enum": ["book", "food", "tool", "toy", "garment"]},
         "price": {"type": "number", "minimum": 0, "maximum": 1000},
         "in_stock": {"type": "boolean"},
-        "description": {"type": "string", "minLength": 120, "maxLength": 240}
+        "description": {"type": "string", "minLength": 60, "maxLength": 120}
     },
     "required": ["name", "category", "price", "in_stock", "description"],
     "additionalProperties": false
@@ -40,15 +41,16 @@ impl Speed {
 fn main() -> Result<(), Error> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let Some(path) = args.first() else {
-        eprintln!("usage: throughput MODEL.gguf [REQUESTS [THREADS]]");
+        eprintln!("usage: throughput MODEL.gguf [REQUESTS [SEQUENCES [THREADS]]]");
         return Ok(());
     };
     let number = |at: usize| args.get(at).and_then(|text| text.parse().ok());
-    let count: usize = number(1).unwrap_or(16);
+    let count: usize = number(1).unwrap_or(32);
+    let sequences = number(2).unwrap_or(16);
     let options = LlamaOptions {
-        sequences: count,
+        sequences,
         context_len: Some(1024),
-        threads: number(2),
+        threads: number(3),
         ..LlamaOptions::default()
     };
     let weights = LlamaWeights::load(path.as_ref(), &options)?;
@@ -57,7 +59,7 @@ fn main() -> Result<(), Error> {
 
     let (alone, texts) = one_after_the_other(&mut model, &requests)?;
     println!("one after the other   {:7.1} tokens/s", alone.per_second());
-    let ceiling = ceiling(&mut model, &requests, alone.0 / count)?;
+    let ceiling = ceiling(&mut model, &requests[..sequences.min(count)], alone.0 / count)?;
     let times = ceiling.per_second() / alone.per_second();
     println!(
         "ceiling, {count:3} together  {:7.1} tokens/s  {times:.2} times",

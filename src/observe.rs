@@ -92,7 +92,7 @@ impl Span {
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(any(feature = "tracing", feature = "metrics")), expect(dead_code))]
+#[cfg_attr(not(feature = "metrics"), expect(dead_code))]
 pub(crate) struct Ended {
     /// The name of the reason, `error` for an error.
     pub finish: &'static str,
