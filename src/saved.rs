@@ -2,8 +2,7 @@
 //!
 //! A file holds the grammar that a schema or a text became (with the document that its values are pieces of),
 //! the hash of the vocabulary that it was compiled for, and a note of the caller's. It does not hold what
-//! sequences learn: the token tables of a grammar are made again in less time than it takes
-//! to read them.
+//! sequences learn: token tables are made at their first visit, as ever.
 //!
 //! ```
 //! # use constrain::{Constraint, Limits, schema, vocab::{Token, Vocabulary}};

@@ -6,8 +6,10 @@
 //! 1. structure: a concatenation is empty if a half is, a union if all parts are;
 //! 2. lengths: `X & .{m,n}` has a string iff `X` has a length from `m` to `n`. If `X` is a plain
 //!    expression its lengths are known as a few progressions (`length.rs`), however large the counts;
-//! 3. a breadth-first search of the derivatives for one that is known not to be empty. The path
-//!    to it is then known too; if there is none, all that was searched is empty;
+//! 3. a search of the derivatives for one that is known not to be empty. The path to it is then known
+//!    too; if there is none, all that was searched is empty. By breadth, but for pieces of a document: what
+//!    may follow a piece is soon the rest of the document and nothing else, so following that one way to its
+//!    end is cheap, and going along thousands of places at once is not;
 //! 4. a search that gets long, and has a window of lengths: the states of `X` alone as a graph,
 //!    and in it walks of exactly `m` steps, by squaring (`length.rs`).
 use super::ExprId;
@@ -15,6 +17,7 @@ use super::node::{Exprs, Life, Node};
 use crate::error::Result;
 use crate::limits::Fuel;
 use hashbrown::HashSet;
+use std::collections::VecDeque;
 
 /// States searched before an intersection with a window of lengths is decided by walks.
 const SHORT_SEARCH: usize = 500;
@@ -85,7 +88,8 @@ impl Exprs {
             self.set_life(expr, life);
             return Ok(());
         }
-        let limit = if window.is_some() { SHORT_SEARCH } else { usize::MAX };
+        let piece = self.is_piece(expr);
+        let limit = if window.is_some() && !piece { SHORT_SEARCH } else { usize::MAX };
         if self.search(expr, limit, fuel)? {
             return Ok(());
         }
@@ -112,15 +116,25 @@ impl Exprs {
         Some((self.all_of(&rest), min, max))
     }
 
-    /// Breadth-first search for a live state; `false` if more than `limit` states are needed.
+    /// Whether one of the parts of an intersection is a piece of a document.
+    fn is_piece(&self, expr: ExprId) -> bool {
+        let Node::And(list) = self.node(expr) else { return false };
+        self.lists.get(list).iter().any(|&part| matches!(self.node(part), Node::Span(..)))
+    }
+
+    /// Search for a live state; `false` if more than `limit` states are needed.
     fn search(&mut self, expr: ExprId, limit: usize, fuel: &mut Fuel) -> Result<bool> {
+        let deep = self.is_piece(expr);
         let mut order: Vec<(ExprId, usize)> = vec![(expr, 0)];
         let mut seen: HashSet<ExprId> = HashSet::from_iter([expr]);
-        let mut at = 0;
-        while let Some(&(state, _)) = order.get(at) {
-            if at >= limit {
+        let mut todo: VecDeque<usize> = VecDeque::from([0]);
+        let mut visited = 0;
+        while let Some(at) = if deep { todo.pop_back() } else { todo.pop_front() } {
+            if visited >= limit {
                 return Ok(false);
             }
+            visited += 1;
+            let state = order[at].0;
             self.ensure_table(state, fuel)?;
             fuel.spend(1 + self.table(state).len() as u64)?;
             for run in self.table(state) {
@@ -130,11 +144,13 @@ impl Exprs {
                         self.mark_path(&order, at);
                         return Ok(true);
                     }
-                    Life::Unknown if seen.insert(run.target) => order.push((run.target, at)),
+                    Life::Unknown if seen.insert(run.target) => {
+                        todo.push_back(order.len());
+                        order.push((run.target, at));
+                    }
                     Life::Unknown => {}
                 }
             }
-            at += 1;
         }
         for (state, _) in order {
             self.set_life(state, Life::Dead);

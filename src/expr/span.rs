@@ -197,6 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn a_match_is_found_by_going_along_one_piece() {
+        let mut exprs = Exprs::new();
+        let text: String =
+            (0..3_000).map(|i| format!("Sentence number {i} says that nothing is new. ")).collect();
+        let document = Document::new(&text).unwrap();
+        let span = exprs.span(&document);
+        let (upper, dot) = (exprs.class(&[('A', 'Z')]), exprs.literal("."));
+        let inside = exprs.class(&[('\0', '-'), ('/', '\u{10ffff}')]);
+        let inside = exprs.repeat(inside, 25, None);
+        let sentence = exprs.concat(&[upper, inside, dot]);
+        let both = exprs.and(&[span, sentence]);
+        assert!(!exprs.is_never(both, &mut Fuel::new(5_000)).unwrap());
+        // What is nowhere is found to be so, in the end.
+        let question = exprs.literal("?");
+        let question = exprs.concat(&[upper, ExprId::ANY, question]);
+        let none = exprs.and(&[span, question]);
+        assert!(exprs.is_never(none, &mut Fuel::new(20_000_000)).unwrap());
+    }
+
+    #[test]
     fn the_view_steps_as_the_expression_does() {
         let mut exprs = Exprs::new();
         let document = Document::new("abcabd").unwrap();
