@@ -62,7 +62,7 @@ fn main() -> Result<(), Error> {
     let ceiling = ceiling(&mut model, &requests[..sequences.min(count)], alone.0 / count)?;
     let times = ceiling.per_second() / alone.per_second();
     println!(
-        "ceiling, {count:3} together  {:7.1} tokens/s  {times:.2} times",
+        "ceiling, {sequences:3} together  {:7.1} tokens/s  {times:.2} times",
         ceiling.per_second()
     );
 
@@ -83,7 +83,7 @@ fn main() -> Result<(), Error> {
     let together = Speed(stats.tokens as usize, all.saturating_sub(slowest_prompt));
     let times = together.per_second() / alone.per_second();
     println!(
-        "{count:3} together           {:7.1} tokens/s  {times:.2} times",
+        "{sequences:3} together           {:7.1} tokens/s  {times:.2} times",
         together.per_second()
     );
     println!("not the model's: {:.2} % of {all:.1?}; {stats:?}", stats.overhead() * 100.0);
