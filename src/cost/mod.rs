@@ -17,6 +17,7 @@
 //! prices      stacks, threads: memoised with the configurations
 //! ends        the states that the tokens of a table end in
 //! narrow      the mask under a budget
+//! everywhere  with how many tokens left no mask can be narrower than without a budget
 //! plan        a whole document in few tokens
 //! ```
 //!
@@ -51,6 +52,7 @@
 //! different (see `owed`). Where that proves too low, the budget gives way.
 
 mod ends;
+mod everywhere;
 mod narrow;
 mod nodes;
 mod owed;
@@ -72,6 +74,7 @@ use crate::machine::states::{Excess, StateId};
 use crate::vocab::Vocabulary;
 
 pub use ends::EndTables;
+pub use everywhere::FEW;
 pub use narrow::{Judge, NEAR};
 pub use plan::Plan;
 
@@ -96,6 +99,7 @@ pub struct Costs {
     /// The completions of nodes, by depth where that matters.
     texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
     nodes: OnceLock<Result<Nodes>>,
+    everywhere: OnceLock<u64>,
     distinct: owed::Distinct,
     ends: EndTables,
 }
@@ -111,6 +115,7 @@ impl Costs {
             rests: Mutex::default(),
             texts: Mutex::default(),
             nodes: OnceLock::new(),
+            everywhere: OnceLock::new(),
             distinct: owed::Distinct::default(),
             ends: EndTables::local(shared),
         }

@@ -73,6 +73,17 @@ impl Judge<'_> {
         Ok(*config.ample.get_or_init(|| worst.saturating_add(2)))
     }
 
+    /// With how many tokens left any token may be taken, wherever the output is, as long as it has
+    /// fewer than [`super::FEW`] steps.
+    ///
+    /// # Errors
+    /// As [`Judge::cost`].
+    pub fn ample_everywhere(&self) -> Result<u64> {
+        let program = &self.basis.program;
+        let nodes = self.costs.nodes(program)?;
+        Ok(self.costs.everywhere(program, nodes).saturating_add(2))
+    }
+
     /// A whole document in few tokens that `accepts` says is one.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Matcher;
 use crate::constraint::Constraint;
-use crate::cost::{Judge, NEAR, NEVER, Plan};
+use crate::cost::{FEW, Judge, NEAR, NEVER, Plan};
 use crate::error::{Error, Kind, Place, Result};
 use crate::mask::{Allowed, ConfigId};
 use crate::vocab::TokenId;
@@ -26,6 +26,8 @@ use crate::vocab::TokenId;
 pub(super) struct Budget {
     tokens: u64,
     plan: Option<Arc<Plan>>,
+    /// With so many tokens left it is ample wherever the output is, if that is short.
+    ample: u64,
     /// How many of the accepted tokens are the first ones of the plan.
     followed: usize,
 }
@@ -47,6 +49,11 @@ impl Budget {
     /// The same budget at the start.
     pub fn fresh(&self) -> Self {
         Self { followed: 0, ..self.clone() }
+    }
+
+    /// Whether any token may be taken after `len` steps, as can be told without looking.
+    fn is_ample(&self, len: usize) -> bool {
+        len < FEW && self.tokens.saturating_sub(len as u64) >= self.ample
     }
 
     /// The token of the plan after `len` steps, if they followed it.
@@ -90,7 +97,8 @@ impl Constraint {
             }
             plan = found;
         }
-        matcher.budget = Some(Budget { tokens: max_tokens, plan, followed: 0 });
+        let ample = matcher.judge().ample_everywhere()?;
+        matcher.budget = Some(Budget { tokens: max_tokens, plan, ample, followed: 0 });
         Ok(matcher)
     }
 
@@ -168,7 +176,8 @@ impl Matcher {
     /// The mask under the budget where it differs from the one without it.
     pub(super) fn narrowed(&mut self) -> Result<Option<Allowed>> {
         let Some(left) = self.tokens_left() else { return Ok(None) };
-        if self.config().is_finished() {
+        let ample = self.budget.as_ref().is_some_and(|budget| budget.is_ample(self.len()));
+        if ample || self.config().is_finished() {
             return Ok(None);
         }
         let judge = self.judge();
@@ -255,6 +264,9 @@ impl Matcher {
         else {
             return Ok(next);
         };
+        if budget.is_ample(self.len()) {
+            return Ok(next);
+        }
         // Where the mask was asked for, this is known.
         let ample = self.config().ample.get();
         let any = ample.is_some_and(|&ample| ample <= left);

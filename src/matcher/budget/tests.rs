@@ -186,6 +186,7 @@ fn budgets(min: u64) -> [u64; 6] {
 fn every_output_is_complete_within_its_budget() {
     let vocabulary = vocabulary();
     let mut random = Random(1);
+    let mut bounded = 0;
     for (name, constraint) in constraints(&vocabulary) {
         let min = constraint.min_tokens().unwrap();
         for budget in budgets(min) {
@@ -196,6 +197,10 @@ fn every_output_is_complete_within_its_budget() {
                 loop {
                     let all: HashSet<TokenId> = free.mask().unwrap().iter().collect();
                     let ample = matcher.judge().ample(matcher.here()).unwrap();
+                    let everywhere = matcher.judge().ample_everywhere().unwrap();
+                    let cost = matcher.tokens_to_finish().unwrap();
+                    assert!(cost < everywhere, "{name}: {cost} {everywhere} {matcher:?}");
+                    bounded += u32::from(everywhere < 1_000);
                     let left = matcher.tokens_left().unwrap();
                     let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
                     assert!(!mask.is_empty(), "{name}, budget {budget}: {matcher:?} is stuck");
@@ -213,6 +218,7 @@ fn every_output_is_complete_within_its_budget() {
             }
         }
     }
+    assert!(bounded > 2_000, "a bound for the whole output is known in {bounded} places only");
 }
 
 #[test]
