@@ -594,7 +594,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("start: (WORD | SPACE)+\nWORD: /[a-z]+/\nSPACE: /[ \\n]+/\n", "hello world  some more"),
     (
         "start: NAME (\".\" NAME)* \"=\" VALUE\nNAME: /[a-z_]\\w{0,40}/\nVALUE: /.{1,90}x/\n",
-        "a_b.cd = 1x",
+        "a_b.cd=1 2x",
     ),
     (
         "start: (\" \" WORD)+ | WORD* \"!\"\nWORD: /[a-z]{1,99}/ & ~STOP\nSTOP: \"the\" | \"a\"\n",

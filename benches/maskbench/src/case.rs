@@ -1,6 +1,7 @@
 //! One line of an input file: a schema or a grammar, and texts that it must accept or reject.
 use crate::PropertyOrder;
 use anyhow::{Context, Result};
+use constrain::syntax::Syntax;
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -68,6 +69,19 @@ impl Test {
 /// A value that is there even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// The cases of a file: its lines that are not blank (a name in `.gz` is decompressed), or a grammar with the
+/// texts in the `.cases.jsonl` beside it.
+pub fn read_cases(path: &Path) -> Result<Vec<String>> {
+    let Some(syntax) = Syntax::from_path(path) else { return read_lines(path) };
+    let grammar =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let tests = read_lines(&path.with_extension("cases.jsonl"))?.join(",");
+    let text = |value: &str| serde_json::to_string(value);
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let (id, grammar, syntax) = (text(&id)?, text(&grammar)?, text(syntax.name())?);
+    Ok(vec![format!(r#"{{"id":{id},"grammar":{grammar},"syntax":{syntax},"tests":[{tests}]}}"#)])
 }
 
 /// The lines of a file that are not blank; a name in `.gz` is decompressed.

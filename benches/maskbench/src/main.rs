@@ -63,7 +63,7 @@ struct RunArgs {
     /// Where the results go.
     #[arg(long, value_name = "OUT.jsonl")]
     out: PathBuf,
-    /// Files of cases.
+    /// Files of cases (.jsonl, .jsonl.gz), or grammars with their .cases.jsonl beside them.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
 }
@@ -80,6 +80,9 @@ struct EngineArgs {
     /// The order of an object's keys, for cases that do not say it.
     #[arg(long, default_value = "declared")]
     property_order: PropertyOrder,
+    /// Match each text once before it is measured: the times are those of what was seen before.
+    #[arg(long)]
+    warm: bool,
     /// Documents to generate for each schema from random tokens of the mask.
     #[arg(long, value_name = "K", default_value_t = 0)]
     generate: usize,

@@ -1,5 +1,5 @@
 //! Runs a worker over the cases and writes what it says.
-use crate::case::{Case, read_lines};
+use crate::case::{Case, read_cases};
 use crate::engine::Budget;
 use crate::record::Record;
 use crate::{EngineArgs, EngineName, PropertyOrder, RunArgs};
@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(300);
 pub fn run(args: &RunArgs) -> Result<()> {
     let mut lines = Vec::new();
     for input in &args.inputs {
-        lines.extend(read_lines(input)?);
+        lines.extend(read_cases(input)?);
     }
     lines.truncate(args.limit.unwrap_or(usize::MAX));
     let out = &args.out;
@@ -62,6 +62,9 @@ impl Worker {
         command.arg("--tokenizer").arg(&args.tokenizer);
         command.args(["--property-order", order(args.property_order)]);
         command.args(["--generate", &args.generate.to_string()]);
+        if args.warm {
+            command.arg("--warm");
+        }
         if let Some(budget) = &args.budget {
             // A mistake is better reported once than by the worker.
             budget.parse::<Budget>().map_err(|reason| anyhow!("--budget: {reason}"))?;

@@ -110,6 +110,9 @@ impl Bench<'_> {
         masks_ns: &mut Vec<u64>,
     ) -> Verdict {
         let accepted = self.tokens.encode(text).and_then(|tokens| {
+            if self.args.warm {
+                self.matches(&mut *compiled.start()?, &tokens, &mut Vec::new())?;
+            }
             let mut sequence = compiled.start()?;
             self.matches(&mut *sequence, &tokens, masks_ns)
         });
