@@ -203,7 +203,7 @@ impl<'g> Printer<'g> {
                 .help("only grammars without JSON by a schema can be written as GBNF"))
         };
         Ok(match self.grammar.node(id) {
-            Node::Never => return refused("what matches nothing"),
+            Node::Never => vec![Piece::Text(NOTHING.to_owned())],
             Node::Empty => vec![literal("")],
             Node::Rule(target) => vec![Piece::Node(*target)],
             Node::Seq(parts) => list(parts.iter().map(|&part| Piece::Node(part)), " "),
@@ -283,14 +283,15 @@ impl<'g> Printer<'g> {
             });
         }
         if ways.is_empty() {
-            let keyword = "what matches nothing".to_owned();
-            let message = "GBNF has no notation for what matches nothing";
-            return Err(Error::new(Kind::Unsupported { keyword }, message));
+            ways.push(NOTHING.to_owned());
         }
         self.out.push_str(&ways.join(" | "));
         Ok(())
     }
 }
+
+/// No character: what matches nothing. It is left of rules that were resolved into each other.
+const NOTHING: &str = r"[^\x00-\U0010FFFF]";
 
 /// Pieces with a separator between, in parentheses if there are several; the last first.
 fn list(parts: impl Iterator<Item = Piece>, separator: &str) -> Vec<Piece> {
