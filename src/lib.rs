@@ -6,6 +6,7 @@ pub mod limits;
 pub mod observe;
 
 mod codec;
+mod escape;
 
 pub mod vocab;
 

@@ -2,33 +2,13 @@
 //!
 //! No test needs a model: what needs one is refused before it, or is not tested here.
 
+mod support;
+
 use serde_json::Value;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-/// A folder for the files of one test, removed with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("constrain-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a folder");
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, content).expect("a file");
-        path.to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use support::Folder;
 
 fn program(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
@@ -141,7 +121,7 @@ fn wrong_usage_is_status_2() {
 #[test]
 fn a_schema_that_cannot_be_read_is_refused() {
     let folder = Folder::new("unreadable");
-    let missing = folder.0.join("missing.json").to_string_lossy().into_owned();
+    let missing = folder.path("missing.json");
     let latin = folder.file("latin.json", b"{\"const\": \"\xe9\"}");
     for command in [&["check"][..], &["inspect"], &["prompt"]] {
         let with = |schema| run(&[command, &["--schema", schema]].concat());
@@ -330,7 +310,7 @@ fn a_compiled_constraint_takes_the_place_of_a_schema() {
             "required": ["a"], "additionalProperties": false}"#,
     );
     let tokens = folder.file("tokenizer.json", tokenizer(&["{\"", "a", "b", "true"]));
-    let file = folder.0.join("s.constraint").to_string_lossy().into_owned();
+    let file = folder.path("s.constraint");
     let compile = ["compile", "--schema", &schema, "--tokenizer", &tokens, "-o", &file];
     done(&run(&[&compile[..], &["--property-order", "any"]].concat()));
     let mask =
@@ -512,7 +492,7 @@ fn a_model_that_is_not_there_is_refused() {
 fn prompts_and_settings_are_checked_before_the_model() {
     let folder = Folder::new("settings");
     let schema = folder.file("s.json", AGE);
-    let missing = folder.0.join("missing.txt").to_string_lossy().into_owned();
+    let missing = folder.path("missing.txt");
     let with = |more: &[&str]| run(&[&["--schema", &schema], more].concat());
     refused(&with(&[]), &["no prompt", "--prompt-file"]);
     refused(&with(&["-", "--input", "-"]), &["standard input"]);

@@ -71,7 +71,7 @@ impl Bounds<'_> {
                 self.known[id.index()] = Some(self.own(id));
                 todo.pop();
             } else {
-                for part in parts(self.program.node(id)) {
+                for part in self.program.node(id).children() {
                     match (self.known[part.index()], open[part.index()]) {
                         (None, false) => todo.push(part),
                         // It is inside of itself.
@@ -155,23 +155,6 @@ impl Bounds<'_> {
         }
         let start = self.program.start(id, terminal);
         self.price(id).max(self.costs.bound(self.program, start.state, start.excess))
-    }
-}
-
-/// The nodes that a node consists of.
-fn parts(node: &Node) -> Vec<NodeId> {
-    match node {
-        Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
-        Node::Seq(list) | Node::Alt(list) => list.clone(),
-        Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
-        Node::Repeat { item, separator, .. } => std::iter::once(*item).chain(*separator).collect(),
-        Node::Array(spec) => {
-            spec.prefix.iter().flatten().chain(&spec.rest).map(|class| class.node).collect()
-        }
-        Node::Object(spec) => {
-            let declared = spec.properties.iter().map(|property| property.value);
-            declared.chain(spec.others.iter().map(|class| class.value)).collect()
-        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) mod output;
 mod pace;
 mod resume;
 pub(crate) mod run;
-mod score;
+pub(crate) mod score;
 pub(crate) mod step;
 mod strategy;
 mod text;

@@ -111,14 +111,18 @@ fn note(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::model::Model;
     use crate::model::scripted::ScriptedModel;
     use crate::sample::random::mix;
 
     /// The definition: everything computed afresh, one token after the other.
-    fn apart(model: &mut ScriptedModel, before: &[TokenId], tokens: &[TokenId]) -> Result<f64> {
+    pub(crate) fn apart(
+        model: &mut ScriptedModel,
+        before: &[TokenId],
+        tokens: &[TokenId],
+    ) -> Result<f64> {
         let mut score = 0.0;
         for (i, &token) in tokens.iter().enumerate() {
             model.truncate(0, 0)?;

@@ -4,6 +4,7 @@
 //! escape, then `aé`. The number `12` is nothing until something else follows; `t` is `true`.
 
 use crate::error::{Error, Kind, Result};
+use crate::escape;
 use crate::extract::ValueKind;
 use serde_json::Value;
 
@@ -170,19 +171,14 @@ fn push_string(text: &mut Vec<u8>, escape: &mut Escaping, byte: u8) -> Result<St
         (Escape::No, _) => text.push(byte),
         (Escape::Begun, b'u') => escape.state = Escape::Digits(0, 4),
         (Escape::Begun, _) => {
-            let named = match byte {
-                b'"' | b'\\' | b'/' => byte,
-                b'b' => 0x08,
-                b'f' => 0x0c,
-                b'n' => b'\n',
-                b'r' => b'\r',
-                b't' => b'\t',
-                _ => return Err(bad("there is no such escape")),
+            let Some(named) = escape::meaning(byte) else {
+                return Err(bad("there is no such escape"));
             };
             if escape.high.is_some() {
                 return Err(bad("half a surrogate pair is no character"));
             }
-            text.push(named);
+            // They are all ASCII.
+            text.push(named as u8);
             escape.state = Escape::No;
         }
         (Escape::Digits(digits, left), _) => {

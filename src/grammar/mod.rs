@@ -61,6 +61,27 @@ pub enum Node {
     Object(ObjectSpec),
 }
 
+impl Node {
+    /// The nodes that it consists of, in the order of its text.
+    pub fn children(&self) -> Vec<NodeId> {
+        match self {
+            Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
+            Node::Seq(parts) | Node::Alt(parts) => parts.clone(),
+            Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
+            Node::Repeat { item, separator, .. } => {
+                std::iter::once(*item).chain(*separator).collect()
+            }
+            Node::Array(spec) => {
+                spec.prefix.iter().flatten().chain(&spec.rest).map(|class| class.node).collect()
+            }
+            Node::Object(spec) => {
+                let declared = spec.properties.iter().map(|property| property.value);
+                declared.chain(spec.others.iter().map(|class| class.value)).collect()
+            }
+        }
+    }
+}
+
 /// A language of byte strings without recursion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Terminal {

@@ -37,10 +37,9 @@ impl Grammar {
     pub fn to_dot(&self) -> String {
         let mut out = String::from("digraph grammar {\n  node [shape=box];\n");
         for id in self.reached() {
-            let (label, children) = self.drawn(id);
-            let label = label.replace('\\', "\\\\").replace('"', "\\\"");
+            let label = self.label(id).replace('\\', "\\\\").replace('"', "\\\"");
             let _ = writeln!(out, "  n{} [label=\"{label}\"];", id.index());
-            for child in children {
+            for child in self.node(id).children() {
                 let _ = writeln!(out, "  n{} -> n{};", id.index(), child.index());
             }
         }
@@ -55,47 +54,35 @@ impl Grammar {
         while let Some(id) = work.pop() {
             if !std::mem::replace(&mut seen[id.index()], true) {
                 out.push(id);
-                work.extend(self.drawn(id).1.into_iter().rev());
+                work.extend(self.node(id).children().into_iter().rev());
             }
         }
         out
     }
 
-    /// The label of a node, and the nodes that it mentions.
-    fn drawn(&self, id: NodeId) -> (String, Vec<NodeId>) {
-        let count = |min: &u64, max: &Option<u64>| match max {
-            Some(max) => format!("{min} to {max}"),
-            None => format!("at least {min}"),
-        };
+    /// The label of a node.
+    fn label(&self, id: NodeId) -> String {
         match self.node(id) {
-            Node::Never => ("nothing".to_owned(), vec![]),
-            Node::Empty => ("empty".to_owned(), vec![]),
-            Node::Terminal(Terminal::Text(expr)) => (self.exprs.display(*expr, LABEL), vec![]),
+            Node::Never => "nothing".to_owned(),
+            Node::Empty => "empty".to_owned(),
+            Node::Terminal(Terminal::Text(expr)) => self.exprs.display(*expr, LABEL),
             Node::Terminal(Terminal::String(expr)) => {
-                (format!("string {}", self.exprs.display(*expr, LABEL)), vec![])
+                format!("string {}", self.exprs.display(*expr, LABEL))
             }
             Node::Terminal(Terminal::Special(spec)) => {
-                (token(spec).unwrap_or_else(|_| "token".to_owned()), vec![])
+                token(spec).unwrap_or_else(|_| "token".to_owned())
             }
-            Node::Terminal(Terminal::Format(format)) => (format!("{format:?}"), vec![]),
-            Node::Terminal(Terminal::Number(_)) => ("number".to_owned(), vec![]),
-            Node::Terminal(Terminal::Margin) => ("white space".to_owned(), vec![]),
-            Node::Seq(parts) => ("sequence".to_owned(), parts.clone()),
-            Node::Alt(parts) => ("choice".to_owned(), parts.clone()),
-            Node::Rule(target) => ("rule".to_owned(), vec![*target]),
-            Node::Within { item, tokens } => (format!("within {tokens} tokens"), vec![*item]),
-            Node::Repeat { item, separator, min, max } => {
-                (count(min, max), std::iter::once(*item).chain(*separator).collect())
-            }
-            Node::Array(spec) => {
-                let items = spec.prefix.iter().flatten().chain(&spec.rest).map(|item| item.node);
-                ("array".to_owned(), items.collect())
-            }
-            Node::Object(spec) => {
-                let declared = spec.properties.iter().map(|property| property.value);
-                let others = spec.others.iter().map(|other| other.value);
-                ("object".to_owned(), declared.chain(others).collect())
-            }
+            Node::Terminal(Terminal::Format(format)) => format!("{format:?}"),
+            Node::Terminal(Terminal::Number(_)) => "number".to_owned(),
+            Node::Terminal(Terminal::Margin) => "white space".to_owned(),
+            Node::Seq(_) => "sequence".to_owned(),
+            Node::Alt(_) => "choice".to_owned(),
+            Node::Rule(_) => "rule".to_owned(),
+            Node::Within { tokens, .. } => format!("within {tokens} tokens"),
+            Node::Repeat { min, max: Some(max), .. } => format!("{min} to {max}"),
+            Node::Repeat { min, max: None, .. } => format!("at least {min}"),
+            Node::Array(_) => "array".to_owned(),
+            Node::Object(_) => "object".to_owned(),
         }
     }
 }
@@ -131,7 +118,7 @@ impl<'g> Printer<'g> {
         let mut mentions: BTreeMap<NodeId, usize> = BTreeMap::new();
         let reached = grammar.reached();
         for &id in &reached {
-            for child in grammar.drawn(id).1 {
+            for child in grammar.node(id).children() {
                 *mentions.entry(child).or_default() += 1;
             }
         }

@@ -20,6 +20,7 @@
 //! so that states meet again early and tables are shared.
 
 use crate::error::Result;
+use crate::escape;
 use crate::expr::{ExprId, Exprs, LiteralId, Transition};
 use crate::limits::Fuel;
 use crate::machine::number::{NumberMachine, NumberState};
@@ -399,16 +400,10 @@ fn utf8(
 
 /// The content after `\` and `byte`.
 fn escape(exprs: &mut Exprs, expr: ExprId, byte: u8, fuel: &mut Fuel) -> Result<Option<Content>> {
-    let point = match byte {
-        b'"' | b'\\' | b'/' => byte,
-        b'b' => 0x08,
-        b'f' => 0x0C,
-        b'n' => b'\n',
-        b'r' => b'\r',
-        b't' => b'\t',
-        b'u' => return Ok(Some(Content::Hex { expr, high: None, value: 0, digits: 0 })),
-        _ => return Ok(None),
-    };
+    if byte == b'u' {
+        return Ok(Some(Content::Hex { expr, high: None, value: 0, digits: 0 }));
+    }
+    let Some(point) = escape::meaning(byte) else { return Ok(None) };
     let target = target(exprs.transitions(expr, fuel)?, u32::from(point));
     Ok(target.map(|target| Content::Between(Spelling::Json, target)))
 }

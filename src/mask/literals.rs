@@ -12,10 +12,11 @@
 //!
 //! Cost: one look-up in the trie per byte that a token has too.
 
+use super::escapes::Escapes;
 use super::tables::{BoundaryId, Tables, TokenTable};
 use super::walk::Walk;
 use crate::expr::{Exprs, LiteralId};
-use crate::machine::state::{Content, Spelling};
+use crate::machine::state::Spelling;
 use crate::machine::{StateId, States};
 use crate::vocab::Trie;
 
@@ -36,23 +37,15 @@ pub fn table(
     boundary: BoundaryId,
     state: StateId,
 ) -> Option<TokenTable> {
-    let mut node = boundary.single()?;
-    let (spelling, expr, quote) = match *states.get(state).content() {
-        Content::Between(spelling, expr) => (spelling, expr, false),
-        Content::Quote(expr) => (Spelling::Json, expr, true),
-        _ => return None,
-    };
-    let trie = caller.vocabulary().trie();
     let mut walk = Walk::new(caller, states);
+    let (node, spelling, expr) = walk.open(boundary, state)?;
     states.level_exprs(state, |exprs| {
         let (ids, depth) = exprs.literal_tails(expr)?;
-        if quote {
-            let Some(inside) = trie.child(node, b'"') else { return Some(()) };
-            node = inside;
-            walk.inside.extend_from_slice(trie.tokens(node));
+        if let Some(node) = node {
+            let trie = caller.vocabulary().trie();
+            let mut literals = Literals { exprs, trie, ids: &ids, spelling, todo: Vec::new() };
+            literals.walk(Place { node, lo: 0, hi: ids.len(), depth }, &mut walk);
         }
-        let mut literals = Literals { exprs, trie, ids: &ids, spelling, todo: Vec::new() };
-        literals.walk(Place { node, lo: 0, hi: ids.len(), depth }, &mut walk);
         Some(())
     })?;
     Some(walk.finish(level))
@@ -113,12 +106,7 @@ impl<'a> Literals<'a> {
 
     /// Walks by the escapes of the next character.
     fn escapes(&mut self, mut place: Place, walk: &mut Walk<'_>) {
-        let trie = self.trie;
-        let Some(backslash) = trie.child(place.node, b'\\') else { return };
-        walk.inside.extend_from_slice(trie.tokens(backslash));
-        let numeric = trie.child(backslash, b'u');
-        walk.inside.extend(numeric.iter().flat_map(|&node| trie.tokens(node)));
-        let numeric = numeric.filter(|&node| self.goes_on(node));
+        let Some(escapes) = Escapes::at(self.trie, place.node, walk) else { return };
         while place.lo < place.hi {
             let rest = self.exprs.literal_text(self.ids[place.lo]).get(place.depth..);
             let Some(next) = rest.and_then(|rest| rest.chars().next()) else { return };
@@ -126,13 +114,7 @@ impl<'a> Literals<'a> {
                 |text: &str| text.get(place.depth..).is_some_and(|rest| rest.starts_with(next));
             let hi = self.group(place, same);
             let after = |node| Place { node, hi, depth: place.depth + next.len_utf8(), ..place };
-            if let Some(node) = short_escape(next).and_then(|byte| trie.child(backslash, byte)) {
-                walk.inside.extend_from_slice(trie.tokens(node));
-                self.todo.push(after(node));
-            }
-            for node in numeric.iter().flat_map(|&node| spelled(trie, node, next, walk)) {
-                self.todo.push(after(node));
-            }
+            self.todo.extend(escapes.spell(self.trie, next, walk).into_iter().map(after));
             place.lo = hi;
         }
     }
@@ -160,38 +142,4 @@ impl<'a> Literals<'a> {
     fn goes_on(&self, node: u32) -> bool {
         self.trie.subtree_end(node) > node + 1
     }
-}
-
-/// The byte after the backslash of a character's short escape.
-fn short_escape(of: char) -> Option<u8> {
-    match of {
-        '"' | '\\' | '/' => Some(of as u8),
-        '\u{8}' => Some(b'b'),
-        '\u{c}' => Some(b'f'),
-        '\n' => Some(b'n'),
-        '\r' => Some(b'r'),
-        '\t' => Some(b't'),
-        _ => None,
-    }
-}
-
-/// Walks from `node`, after `\u`, by the digits of a character's numeric escape in either case (by both
-/// escapes of a surrogate pair), taking the tokens on the way; returns the nodes at its end.
-fn spelled(trie: &Trie, node: u32, of: char, walk: &mut Walk<'_>) -> Vec<u32> {
-    let mut units = [0; 2];
-    let units = of.encode_utf16(&mut units).iter().map(|unit| format!("{unit:04x}"));
-    let digits = units.collect::<Vec<_>>().join("\\u");
-    let mut nodes = vec![node];
-    for byte in digits.bytes() {
-        // The `u` of a second escape has no other case.
-        let cases =
-            [Some(byte), Some(byte.to_ascii_uppercase()).filter(|&b| b != byte && byte != b'u')];
-        let next = |&node: &u32| cases.iter().flatten().filter_map(move |&b| trie.child(node, b));
-        nodes = nodes.iter().flat_map(next).collect();
-        walk.inside.extend(nodes.iter().flat_map(|&node| trie.tokens(node)));
-        if nodes.is_empty() {
-            break;
-        }
-    }
-    nodes
 }

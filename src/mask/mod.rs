@@ -24,6 +24,7 @@ mod closing;
 pub(crate) mod collect;
 pub mod configs;
 mod counted;
+mod escapes;
 mod lengths;
 mod literals;
 mod reach;

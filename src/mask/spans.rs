@@ -6,17 +6,17 @@
 //!
 //! Worked example: the document `see Section 4` and the tokens `S`, `Sec`, `Set`, `tion`, `4"`. From the
 //! start the automaton goes along `S`, `Sec` and `tion`; after `Se` it knows only `c`. At `4` the
-//! piece may end, so the quote after it is an exit, and the token `4"` is inside. As with literals,
-//! an escape may spell any character: where a token goes on with `\`, the state of that piece is
-//! made after all and walks on.
+//! piece may end, so the quote after it is an exit, and the token `4"` is inside. An escape may spell
+//! any character: where a token goes on with `\`, the walk goes on behind the escapes of the edges, too.
 //!
 //! Cost: of the trie's children of a node and the document's edges of a state, whichever are fewer,
 //! one look-up each, wherever a token and the document agree.
 
+use super::escapes::Escapes;
 use super::tables::{BoundaryId, Tables, TokenTable};
 use super::walk::Walk;
 use crate::expr::Span;
-use crate::machine::state::{Content, Spelling};
+use crate::machine::state::Spelling;
 use crate::machine::{StateId, States};
 use crate::vocab::Trie;
 
@@ -28,65 +28,33 @@ pub fn table(
     boundary: BoundaryId,
     state: StateId,
 ) -> Option<TokenTable> {
-    let mut node = boundary.single()?;
-    let (expr, quote) = match *states.get(state).content() {
-        Content::Between(Spelling::Json, expr) => (expr, false),
-        Content::Quote(expr) => (expr, true),
-        _ => return None,
-    };
-    let trie = caller.vocabulary().trie();
     let mut walk = Walk::new(caller, states);
-    let escapes = states.level_exprs(state, |exprs| {
-        let span = exprs.as_span(expr)?;
-        if quote {
-            let Some(inside) = trie.child(node, b'"') else { return Some(Vec::new()) };
-            node = inside;
-            walk.inside.extend_from_slice(trie.tokens(node));
-        }
-        let mut pieces =
-            Pieces { trie, todo: Vec::new(), path: String::new(), escapes: Vec::new() };
-        pieces.walk(node, span, &mut walk);
-        Some(pieces.escapes)
-    })?;
-    let start = if quote { states.step(state, b'"') } else { state };
-    for (node, text) in escapes {
-        let prefix = text.as_bytes().iter().chain(b"\\");
-        let step = |state: StateId, &byte| {
-            if state.is_live() { states.step(state, byte) } else { state }
-        };
-        let escape = prefix.fold(start, step);
-        if let Some(child) = trie.child(node, b'\\') {
-            walk.add(child, escape);
-        }
+    let (node, spelling, expr) = walk.open(boundary, state)?;
+    if spelling != Spelling::Json {
+        return None;
     }
+    states.level_exprs(state, |exprs| {
+        let span = exprs.as_span(expr)?;
+        if let Some(node) = node {
+            let trie = caller.vocabulary().trie();
+            Pieces { trie, todo: Vec::new() }.walk(node, span, &mut walk);
+        }
+        Some(())
+    })?;
     Some(walk.finish(level))
-}
-
-/// A place in tokens that a piece led to.
-struct Reached<'a> {
-    node: u32,
-    span: Span<'a>,
-    /// Bytes of the path before its last character.
-    before: usize,
-    last: Option<char>,
 }
 
 /// A document beside the trie.
 struct Pieces<'a> {
     trie: &'a Trie,
-    todo: Vec<Reached<'a>>,
-    /// The piece that led to where the walk is.
-    path: String,
-    /// Where a token goes on with a backslash, and the piece before it.
-    escapes: Vec<(u32, String)>,
+    /// Places in tokens, each with what is left of the piece that led there.
+    todo: Vec<(u32, Span<'a>)>,
 }
 
 impl<'a> Pieces<'a> {
     fn walk(&mut self, node: u32, span: Span<'a>, walk: &mut Walk<'_>) {
-        self.todo.push(Reached { node, span, before: 0, last: None });
-        while let Some(Reached { node, span, before, last }) = self.todo.pop() {
-            self.path.truncate(before);
-            self.path.extend(last);
+        self.todo.push((node, span));
+        while let Some((node, span)) = self.todo.pop() {
             let (edges, (bytes, _)) = (span.edges(), self.trie.children(node));
             // Every byte above 0x7F is a part of characters that only the document knows.
             let ascii = bytes.partition_point(|&byte| byte < 0x80);
@@ -107,9 +75,7 @@ impl<'a> Pieces<'a> {
             if let Some(quote) = self.trie.child(node, b'"') {
                 self.close(quote, span, walk);
             }
-            if self.trie.child(node, b'\\').is_some() {
-                self.escape(node, span);
-            }
+            self.escape(node, span, walk);
         }
     }
 
@@ -127,7 +93,7 @@ impl<'a> Pieces<'a> {
         for (&byte, &child) in bytes[..ascii].iter().zip(children) {
             match byte {
                 b'"' => self.close(child, span, walk),
-                b'\\' => self.escape(node, span),
+                b'\\' => self.escape(node, span, walk),
                 0..b' ' => {}
                 _ => {
                     let point = u32::from(byte);
@@ -139,7 +105,7 @@ impl<'a> Pieces<'a> {
                     let edge = rest.first().filter(|edge| edge.0 == point);
                     if let Some(next) = edge.and_then(|&edge| span.follow(edge)) {
                         walk.inside.extend_from_slice(self.trie.tokens(child));
-                        self.arrive(child, next, byte.into());
+                        self.arrive(child, next);
                     }
                 }
             }
@@ -157,19 +123,27 @@ impl<'a> Pieces<'a> {
             node = child;
             walk.inside.extend_from_slice(self.trie.tokens(node));
         }
-        self.arrive(node, next, c);
+        self.arrive(node, next);
     }
 
-    fn arrive(&mut self, node: u32, span: Span<'a>, last: char) {
+    fn arrive(&mut self, node: u32, span: Span<'a>) {
         if self.goes_on(node) {
-            self.todo.push(Reached { node, span, before: self.path.len(), last: Some(last) });
+            self.todo.push((node, span));
         }
     }
 
-    /// A token goes on with a backslash after `node`, which may spell any character.
-    fn escape(&mut self, node: u32, span: Span<'a>) {
-        if !span.edges().is_empty() {
-            self.escapes.push((node, self.path.clone()));
+    /// Walks by the escapes of the next character.
+    fn escape(&mut self, node: u32, span: Span<'a>, walk: &mut Walk<'_>) {
+        let follow = |&edge: &(u32, u32)| Some((char::from_u32(edge.0)?, span.follow(edge)?));
+        let mut edges = span.edges().iter().filter_map(follow).peekable();
+        if edges.peek().is_none() {
+            return;
+        }
+        let Some(escapes) = Escapes::at(self.trie, node, walk) else { return };
+        for (character, next) in edges {
+            for node in escapes.spell(self.trie, character, walk) {
+                self.arrive(node, next);
+            }
         }
     }
 

@@ -6,7 +6,8 @@
 
 use super::set::TokenSet;
 use super::tables::{BoundaryId, Tables, TokenTable};
-use crate::expr::LiteralId;
+use crate::expr::{ExprId, LiteralId};
+use crate::machine::state::{Content, Spelling};
 use crate::machine::states::State;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
@@ -87,6 +88,26 @@ impl<'a> Walk<'a> {
             return TokenTable { inside, shared: None, exits, at_exits: self.at_exits.get() };
         }
         self.finish(level)
+    }
+
+    /// Where the walk by the characters of a string starts, for a state between two of them or before the
+    /// opening quote (then tokens that end with it are inside), with their spelling and what they
+    /// are; `None` for other states and boundaries of several nodes. There may be no node.
+    pub fn open(
+        &mut self,
+        boundary: BoundaryId,
+        state: StateId,
+    ) -> Option<(Option<u32>, Spelling, ExprId)> {
+        let node = boundary.single()?;
+        match *self.states.get(state).content() {
+            Content::Between(spelling, expr) => Some((Some(node), spelling, expr)),
+            Content::Quote(expr) => {
+                let node = self.trie.child(node, b'"');
+                self.inside.extend(node.iter().flat_map(|&node| self.trie.tokens(node)));
+                Some((node, Spelling::Json, expr))
+            }
+            _ => None,
+        }
     }
 
     /// Adds what is behind a boundary.

@@ -14,6 +14,7 @@
 //! one counts), no lone surrogates (they are no text). Cost: linear, one pass.
 
 use crate::error::{Error, Kind, Place, Result, quote};
+use crate::escape;
 use crate::limits::Limits;
 use hashbrown::{DefaultHashBuilder, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -535,17 +536,11 @@ impl Reader<'_, '_> {
 
     fn escape(&mut self) -> Result<(), Fault> {
         self.at += 1;
-        let c = match self.peek() {
-            b'"' => '"',
-            b'\\' => '\\',
-            b'/' => '/',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => return self.unicode(),
-            _ => return self.unexpected("an escape: one of \" \\ / b f n r t u"),
+        if self.peek() == b'u' {
+            return self.unicode();
+        }
+        let Some(c) = escape::meaning(self.peek()) else {
+            return self.unexpected("an escape: one of \" \\ / b f n r t u");
         };
         self.json.buffer.push(c);
         self.at += 1;

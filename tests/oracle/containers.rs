@@ -24,23 +24,6 @@ pub fn note_key(config: &mut Config, key: string::Key) {
     *next = usize::MAX;
 }
 
-/// The nodes that a node mentions.
-pub fn children(node: &Node) -> Vec<NodeId> {
-    match node {
-        Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
-        Node::Seq(parts) | Node::Alt(parts) => parts.clone(),
-        Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
-        Node::Repeat { item, separator, .. } => std::iter::once(*item).chain(*separator).collect(),
-        Node::Array(spec) => {
-            spec.prefix.iter().flatten().chain(&spec.rest).map(|class| class.node).collect()
-        }
-        Node::Object(spec) => {
-            let declared = spec.properties.iter().map(|property| property.value);
-            declared.chain(spec.others.iter().map(|other| other.value)).collect()
-        }
-    }
-}
-
 fn classes_at(spec: &ArraySpec, count: u64) -> &[ItemClass] {
     let prefix = usize::try_from(count).ok().and_then(|at| spec.prefix.get(at));
     prefix.map_or(&spec.rest, |classes| classes)

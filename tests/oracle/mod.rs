@@ -304,7 +304,7 @@ impl Oracle {
         let mut known: HashSet<NodeId> = reachable.iter().copied().collect();
         let mut at = 0;
         while let Some(&node) = reachable.get(at) {
-            for child in containers::children(self.grammar.node(node)) {
+            for child in self.grammar.node(node).children() {
                 if known.insert(child) {
                     reachable.push(child);
                 }

@@ -149,3 +149,34 @@ impl Random {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n
     }
 }
+
+/// A folder for the files of one test, removed with it.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder of a test.
+    pub fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("constrain-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Self(path)
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+
+    /// Writes a file in it, and says its path.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&path, content).expect("a file");
+        path.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -86,6 +86,14 @@ pub struct Verbosity {
     pub verbose: bool,
 }
 
+/// The document of schemas with spans: shared by the sub-commands that read no prompt.
+#[derive(Debug, Args)]
+pub struct DocumentArgs {
+    /// The document of which values with `"x-constrain": {"span": true}` are pieces
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    pub input: Option<PathBuf>,
+}
+
 /// How a schema is read: shared by all sub-commands that compile one.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
@@ -339,9 +347,9 @@ pub struct CheckArgs {
     /// The text to match; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The document of which values with `"x-constrain": {"span": true}` are pieces
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    pub input: Option<PathBuf>,
+    /// What values are pieces of.
+    #[command(flatten)]
+    pub document: DocumentArgs,
     /// How the schema is read.
     #[command(flatten)]
     pub schema: SchemaArgs,
@@ -363,9 +371,9 @@ pub struct MaskArgs {
     /// The vocabulary: a Hugging Face tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
-    /// The document of which values with `"x-constrain": {"span": true}` are pieces
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    pub input: Option<PathBuf>,
+    /// What values are pieces of.
+    #[command(flatten)]
+    pub document: DocumentArgs,
     /// The output so far
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(help_heading = "Input", allow_hyphen_values = true)]
@@ -391,9 +399,9 @@ pub struct CompileArgs {
     /// The vocabulary of the model: a Hugging Face tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
-    /// The document of which values with `"x-constrain": {"span": true}` are pieces
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    pub input: Option<PathBuf>,
+    /// What values are pieces of.
+    #[command(flatten)]
+    pub document: DocumentArgs,
     /// Where to write it
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: PathBuf,

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 /// Runs the sub-command.
 pub fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let document = args.input.as_deref().map(input::read).transpose()?;
+    let document = args.document.input.as_deref().map(input::read).transpose()?;
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
     let form = if args.file.is_none() { form.without_document() } else { form };

@@ -132,7 +132,7 @@ impl<'a> Listing<'a> {
             }
             listing.numbers.insert(id, listing.order.len());
             listing.order.push(id);
-            let mut below = children(grammar.node(id));
+            let mut below = grammar.node(id).children();
             below.reverse();
             todo.extend(below);
         }
@@ -213,23 +213,6 @@ impl<'a> Listing<'a> {
         }
         let order = if spec.order == PropertyOrder::Any { ", in any order" } else { "" };
         parts.join(", ") + &bounds(spec.min, spec.max) + order
-    }
-}
-
-/// The nodes below a node, in the order of its text.
-fn children(node: &Node) -> Vec<NodeId> {
-    match node {
-        Node::Never | Node::Empty | Node::Terminal(_) => Vec::new(),
-        Node::Seq(nodes) | Node::Alt(nodes) => nodes.clone(),
-        Node::Repeat { item, separator, .. } => std::iter::once(*item).chain(*separator).collect(),
-        Node::Rule(target) | Node::Within { item: target, .. } => vec![*target],
-        Node::Array(spec) => {
-            spec.prefix.iter().flatten().chain(&spec.rest).map(|item| item.node).collect()
-        }
-        Node::Object(spec) => {
-            let declared = spec.properties.iter().map(|property| property.value);
-            declared.chain(spec.others.iter().map(|other| other.value)).collect()
-        }
     }
 }
 

@@ -33,7 +33,7 @@ struct Note {
 
 /// Runs the sub-command.
 pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
-    let document = args.input.as_deref().map(input::read).transpose()?;
+    let document = args.document.input.as_deref().map(input::read).transpose()?;
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
     let vocabulary = Vocabulary::from_file(&args.tokenizer)?;

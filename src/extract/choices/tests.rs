@@ -1,9 +1,9 @@
 //! Choices read from automata, and their distribution against the definition.
 
 use super::*;
+use crate::decode::score::tests::apart;
 use crate::error::Result;
 use crate::extract::{Extractor, Options};
-use crate::model::Batch;
 use crate::model::scripted::{ScriptedModel, vocabulary};
 use crate::sample::Settings;
 use crate::schema;
@@ -69,20 +69,6 @@ const SCHEMA: &str = r#"{"type": "object", "properties": {
     "kind": {"enum": ["reason", "email", "user", "other \"x\"", null]},
     "many": {"type": "string", "maxLength": 3}},
     "required": ["ok", "rating", "kind", "many"], "additionalProperties": false}"#;
-
-/// The sum of log-probabilities of tokens after others, computed afresh.
-fn apart(model: &mut ScriptedModel, before: &[TokenId], tokens: &[TokenId]) -> Result<f64> {
-    let mut score = 0.0;
-    for (i, &token) in tokens.iter().enumerate() {
-        model.truncate(0, 0)?;
-        let said = [before, &tokens[..i]].concat();
-        model.eval(&Batch::prompt(0, &said))?;
-        let logits = model.logits(said.len() - 1)?;
-        let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
-        score += f64::from(logits[token as usize]) - sum.ln();
-    }
-    Ok(score)
-}
 
 #[test]
 fn the_distribution_is_that_of_scoring_each_choice_apart() -> Result<()> {

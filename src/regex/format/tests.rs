@@ -2,7 +2,6 @@
 
 use super::*;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// The expressions of all formats, in one arena.
 struct Formats {
@@ -451,11 +450,6 @@ fn what_a_format_generates_is_valid() {
     }
 }
 
-fn shared() -> PathBuf {
-    std::env::var_os("CONSTRAIN_SHARED")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared"), PathBuf::from)
-}
-
 /// Whether the suite accepts a string that a narrowing leaves out: A-labels, names of mixed writing
 /// systems or not in composed form, long ones, `--` in places 3 and 4.
 fn is_narrowed(format: Format, text: &str) -> bool {
@@ -467,11 +461,7 @@ fn is_narrowed(format: Format, text: &str) -> bool {
 
 #[test]
 fn the_official_suite_agrees() {
-    let root = shared().join("json-schema-test-suite");
-    if !root.is_dir() {
-        println!("skipped: no test suite at {}", root.display());
-        return;
-    }
+    let Some(root) = crate::regex::tests::official_suite() else { return };
     let mut formats = Formats::new();
     let (mut judged, mut narrowed, mut wrong) = (0, Vec::new(), Vec::new());
     for draft in ["draft4", "draft7", "draft2020-12"] {
