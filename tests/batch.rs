@@ -265,6 +265,84 @@ fn places_count_in_the_whole_document() {
 }
 
 #[test]
+fn weak_fields_are_asked_for_again() {
+    let folder = Folder::new("escalated");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(20)));
+    let escalated = |out: &str, more: &[&str]| {
+        let mut command = extract(&["--schema", &schema, "--input", &docs, "--output", out]);
+        command.args(["--escalate-below", "0.3"]).args(more);
+        ended(&run(&mut command), 0)
+    };
+    let (first, alone, both) = (folder.path("1"), folder.path("2"), folder.path("3"));
+    let html = folder.path("review.html");
+    ended(
+        &run(&mut extract(&[
+            "--schema",
+            &schema,
+            "--input",
+            &docs,
+            "--output",
+            &first,
+            "--details",
+        ])),
+        0,
+    );
+    let said = escalated(&alone, &[]);
+    assert!(said.contains("fields were asked for again"), "{said}");
+    escalated(&both, &["--escalate-model", "scripted:8", "--details", "--html", &html]);
+    let (first, alone, both) = (rows(&first), rows(&alone), rows(&both));
+    validate(&alone);
+    validate(&both);
+    let (mut kept, mut replaced) = (0, BTreeSet::new());
+    for (at, row) in first.iter().enumerate() {
+        for (pointer, field) in row["fields"].as_object().expect("figures") {
+            let p = field["p"].as_f64().expect("a figure");
+            let (one, two) = (&alone[at]["fields"][pointer], &both[at]["fields"][pointer]);
+            if p >= 0.3 {
+                assert!(one.is_null() && two["earlier"].is_null(), "{one} {two}");
+                assert_eq!(alone[at]["value"].pointer(pointer), row["value"].pointer(pointer));
+                kept += 1;
+                continue;
+            }
+            // The surest of the answers is taken, and the others are told.
+            for (told, asked) in [(one, 2), (two, 3)] {
+                let earlier = told["earlier"].as_array().expect("other answers");
+                let best = told["p"].as_f64().expect("a figure");
+                let others = earlier.iter().map(|answer| answer["p"].as_f64().expect("a figure"));
+                assert!(others.clone().all(|other| other <= best + 1e-9), "{told}");
+                let by = told["by"].as_str().unwrap_or("document");
+                let mut answerers: Vec<&str> =
+                    earlier.iter().filter_map(|answer| answer["by"].as_str()).collect();
+                answerers.push(by);
+                let early = told["doubtful"].is_null() && best >= 0.3;
+                assert!(answerers.len() == asked || early, "{told}");
+                assert_eq!(told["doubtful"].is_null(), best >= 0.3, "{told}");
+                let from: BTreeSet<&str> = answerers.iter().copied().collect();
+                assert!(from.len() == answerers.len() && from.contains("document"), "{told}");
+                replaced.insert(by.to_owned());
+                if by == "document" {
+                    assert_eq!(told["p"], field["p"]);
+                }
+            }
+        }
+    }
+    assert!(kept > 0, "nothing was sure");
+    let by: Vec<&str> = replaced.iter().map(String::as_str).collect();
+    // The model without weights says the same when it is asked alone.
+    assert_eq!(by, ["document", "scripted:8"]);
+    assert!(std::fs::read_to_string(&html).is_ok_and(|page| page.contains("<td>scripted:8; ")));
+    // Rows of other settings are not mixed.
+    let other =
+        run(extract(&["--schema", &schema, "--input", &docs, "--output", &folder.path("2")])
+            .args(["--escalate-below", "0.2"]));
+    ended(&other, 2);
+    for wrong in [&["--escalate-below", "1.5"][..], &["--escalate-model", "scripted:8"]] {
+        let args = ["--schema", &schema, "--input", &docs, "--output", "x"];
+        ended(&run(extract(&args).args(wrong)), 2);
+    }
+}
+
+#[test]
 fn what_cannot_work_is_refused_before_the_model() {
     let folder = Folder::new("refused-batch");
     let schema = folder.file("s.json", SCHEMA);

@@ -3,13 +3,14 @@
 use crate::args::{FilterArgs, ModelArgs, SchemaArgs, SchemaInPrompt, Verbosity, positive};
 use crate::compile::Form;
 use crate::input;
-use crate::model::{self, Change};
+use crate::model::{self, Change, Loaded};
 use crate::report::Failure;
 use crate::verify::{Complaint, Verifier};
 use clap::Args;
 use constrain::Vocabulary;
 use constrain::error::quote;
 use constrain::extract::{self, Example, Extractor};
+use constrain::model::Model;
 use constrain::sample::{Preset, Settings};
 use constrain::schema;
 use constrain::serve::{self, Client};
@@ -57,27 +58,73 @@ pub struct AskArgs {
     /// Tokens that two parts of a document share at most
     #[arg(long, value_name = "N", default_value = "200", help_heading = "Work")]
     pub overlap_tokens: usize,
+    /// Ask again, alone, for each field less probable than P, and mark what stays below
+    ///
+    /// The other fields are kept as they are; the surer answer is taken.
+    #[arg(long, value_name = "P", help_heading = "Escalation", value_parser = share)]
+    pub escalate_below: Option<f64>,
+    /// A bigger model, which is asked for what is below P even then
+    #[arg(long, value_name = "FILE.gguf", help_heading = "Escalation")]
+    #[arg(requires = "escalate_below")]
+    pub escalate_model: Option<PathBuf>,
+}
+
+/// A share: above 0, up to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "write a number above 0 and up to 1, such as 0.5".to_owned())
+}
+
+/// Who is asked again for fields of which the first answer was not sure.
+pub struct Again<'m> {
+    /// Fields less probable than this are weak.
+    pub below: f64,
+    /// The model of the first answer, with a sequence of its own.
+    pub same: Box<dyn Model + 'm>,
+    /// A bigger one, with its name.
+    pub bigger: Option<(String, Box<dyn Model + 'm>)>,
 }
 
 impl AskArgs {
-    /// Loads the model and serves it, `parallel` sequences at a time, to what `work` does with its client.
+    /// Loads the model and serves it, `parallel` sequences at a time, to what `work` does with its client, and
+    /// with whoever is asked again.
     pub fn with_client<T: Send>(
         &self,
         verbosity: &Verbosity,
-        work: impl FnOnce(Client) -> Result<T, Failure> + Send,
+        work: impl FnOnce(Client, Option<Again<'_>>) -> Result<T, Failure> + Send,
     ) -> Result<T, Failure> {
         let loaded = model::load(&self.model, verbosity)?;
+        let bigger = self.escalate_model.as_deref();
+        let bigger =
+            bigger.map(|path| model::load_second(path, &self.model, verbosity)).transpose()?;
         let mut model = loaded.model(Change { sequences: self.parallel, ..Change::default() })?;
         // Whoever works bounds what waits.
         let (client, scheduler) =
             serve::channel(serve::Options { queue: usize::MAX, ..serve::Options::default() });
         std::thread::scope(|scope| {
-            let worker = scope.spawn(|| work(client));
+            // A model need not be `Send`: it is made where it is used.
+            let worker = scope.spawn(|| work(client, self.again(&loaded, bigger.as_ref())?));
             let served = scheduler.run(&mut *model);
             let done = worker.join().unwrap_or_else(|_| Err(Failure::new("the work broke off")));
             served?;
             done
         })
+    }
+
+    fn again<'m>(
+        &self,
+        same: &'m Loaded,
+        bigger: Option<&'m Loaded>,
+    ) -> Result<Option<Again<'m>>, Failure> {
+        let Some(below) = self.escalate_below else { return Ok(None) };
+        let bigger = match (bigger, &self.escalate_model) {
+            (Some(loaded), Some(path)) => {
+                let name = path.to_string_lossy().into_owned();
+                Some((name, loaded.model(Change::default())?))
+            }
+            _ => None,
+        };
+        Ok(Some(Again { below, same: same.model(Change::default())?, bigger }))
     }
 }
 
@@ -90,6 +137,8 @@ pub struct Ask {
     pub options: extract::Options,
     pub chunk_tokens: Option<usize>,
     pub overlap_tokens: usize,
+    /// Below which probability fields are asked for again, and the bigger model that is asked.
+    escalation: Option<(f64, Option<PathBuf>)>,
 }
 
 impl Ask {
@@ -119,14 +168,15 @@ impl Ask {
             },
             settings,
             max_tokens: args.max_tokens.unwrap_or(preset.max_tokens()),
-            log_probs: base.log_probs.filter(|_| figures),
+            log_probs: base.log_probs.filter(|_| figures || args.escalate_below.is_some()),
             ..extract::Options::default()
         };
         let verifier = Verifier::new(&form.source, None)?;
         let schema: Value = serde_json::from_str(&form.source.text).unwrap_or_default();
         let is_grounded = spans::has_spans(&schema);
         let (chunk_tokens, overlap_tokens) = (args.chunk_tokens, args.overlap_tokens);
-        Ok(Self { form, verifier, is_grounded, options, chunk_tokens, overlap_tokens })
+        let escalation = args.escalate_below.map(|below| (below, args.escalate_model.clone()));
+        Ok(Self { form, verifier, is_grounded, options, chunk_tokens, overlap_tokens, escalation })
     }
 
     /// The first thing that is wrong with the value of a document, if any.
@@ -145,13 +195,14 @@ impl Ask {
 
     /// Everything that the value of a document depends on beside the document, as one text.
     pub fn fingerprint(&self, model: &str) -> String {
-        let Self { form, options, chunk_tokens, overlap_tokens, .. } = self;
+        let Self { form, options, chunk_tokens, overlap_tokens, escalation, .. } = self;
         let extract::Options { instruction, system, examples, form: told, .. } = options;
         let extract::Options { settings, max_tokens, schema, .. } = options;
         let text = &form.source.text;
         format!(
             "{text:?} {schema:?} {instruction:?} {system:?} {examples:?} {told:?} {settings:?} \
-             {max_tokens} {chunk_tokens:?} {overlap_tokens} {model:?}"
+             {max_tokens} {chunk_tokens:?} {overlap_tokens} {model:?} \
+             {escalation:?}"
         )
     }
 }

@@ -152,8 +152,8 @@ fn asked(
     heed_signals()?;
     let progress = progress(labels.len(), 0, verbosity.quiet);
     let mut report = Report::new(model_name(&args.ask.model));
-    let is_done = args.ask.with_client(verbosity, |client| {
-        let worker = Worker::new(ask, client, &STOP)?;
+    let is_done = args.ask.with_client(verbosity, |client, again| {
+        let mut worker = Worker::new(ask, (client, again), &STOP)?;
         worker.all(&mut docs.open()?, args.ask.parallel * WINDOW, &mut |answer| {
             let Answer { doc, result } = answer;
             let label = labels.get(&doc.id.to_string()).unwrap_or(&Value::Null);

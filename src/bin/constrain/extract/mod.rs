@@ -11,6 +11,7 @@ pub mod docs;
 mod export;
 mod journal;
 mod review;
+mod route;
 pub mod work;
 
 use crate::args::Verbosity;
@@ -21,6 +22,7 @@ use clap::{Args, ValueEnum};
 use docs::{Doc, Docs};
 use indicatif::{ProgressBar, ProgressStyle};
 use journal::Journal;
+use route::Told;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -46,6 +48,8 @@ Examples:
   constrain extract --schema schemas/invoice.json --input invoices/ --output invoices.jsonl
   constrain extract --schema s.json --input docs.jsonl --output out-2.jsonl --shard 2/8
   constrain extract --schema s.json --input docs.jsonl --output out.jsonl --html review.html
+  constrain extract --schema s.json --input docs.jsonl --output out.jsonl --model small.gguf \\
+      --escalate-below 0.5 --escalate-model big.gguf
 
 Exit status: 0 all rows are values; 1 some are errors; 2 it could not be done, or was interrupted.")]
 pub struct ExtractArgs {
@@ -118,8 +122,27 @@ pub fn heed_signals() -> Result<(), Failure> {
 #[derive(Debug, Default)]
 struct Tally {
     tokens: usize,
+    again: AskedAgain,
     bugs: usize,
     is_stopped: bool,
+}
+
+/// Fields that were asked for again.
+#[derive(Debug, Default)]
+struct AskedAgain {
+    fields: usize,
+    replaced: usize,
+    doubtful: usize,
+}
+
+impl AskedAgain {
+    fn add(&mut self, found: &Found) {
+        for told in found.fields.values().filter_map(|known| known.told.as_ref()) {
+            self.fields += 1;
+            self.replaced += usize::from(told.by.is_some());
+            self.doubtful += usize::from(told.doubtful);
+        }
+    }
 }
 
 /// Runs `constrain extract`.
@@ -157,6 +180,12 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         input::say(&format!(
             "{values} values and {errors} errors; {new} rows now in {seconds:.1} s, {tokens} tokens at {:.1} per second",
             tokens as f64 / seconds.max(1e-9)
+        ));
+    }
+    let AskedAgain { fields, replaced, doubtful } = tally.again;
+    if fields > 0 && !verbosity.quiet {
+        input::say(&format!(
+            "{fields} fields were asked for again; {replaced} got a surer answer, {doubtful} stay doubtful"
         ));
     }
     if tally.is_stopped {
@@ -202,9 +231,9 @@ impl Batch<'_> {
     ) -> Result<Tally, Failure> {
         heed_signals()?;
         let progress = progress(self.total, self.before, verbosity.quiet);
-        let tally = args.ask.with_client(verbosity, |client| {
-            let worker = Worker::new(self.ask, client, &STOP)?;
-            self.drive(&worker, args.ask.parallel, journal, &progress)
+        let tally = args.ask.with_client(verbosity, |client, again| {
+            let mut worker = Worker::new(self.ask, (client, again), &STOP)?;
+            self.drive(&mut worker, args.ask.parallel, journal, &progress)
         });
         progress.finish_and_clear();
         tally
@@ -212,7 +241,7 @@ impl Batch<'_> {
 
     fn drive(
         &self,
-        worker: &Worker<'_>,
+        worker: &mut Worker<'_>,
         parallel: usize,
         journal: &mut Journal,
         progress: &ProgressBar,
@@ -224,6 +253,7 @@ impl Batch<'_> {
         let is_done = worker.all(&mut left, parallel * WINDOW, &mut |answer| {
             if let Ok(found) = &answer.result {
                 tally.tokens += found.tokens;
+                tally.again.add(found);
             }
             let is_bug = answer.result.as_ref().is_err_and(|problem| problem.is_bug);
             tally.bugs += usize::from(is_bug);
@@ -256,9 +286,10 @@ fn row(answer: &Answer, with_figures: bool) -> String {
     match result {
         Err(problem) => format!("{head},\"error\":{}}}", Value::from(problem.message.as_str())),
         Ok(found) => {
-            let figures = match with_figures {
-                true => format!(",\"fields\":{}", figures(found)),
-                false => String::new(),
+            let figures = figures(found, with_figures);
+            let figures = match figures.is_empty() && !with_figures {
+                true => String::new(),
+                false => format!(",\"fields\":{}", Value::from(figures)),
             };
             let parts = match found.parts {
                 1 => String::new(),
@@ -269,17 +300,28 @@ fn row(answer: &Answer, with_figures: bool) -> String {
     }
 }
 
-/// What is known of each field: `p` how sure, `kept` how much of the model's law the mask left, `at` where.
-fn figures(found: &Found) -> Value {
+/// What is known of each field: `p` how sure, `kept` how much of the model's law the mask left, `at` where, and
+/// who gave it if it was asked for again; of those alone, unless `all` are wanted.
+fn figures(found: &Found, all: bool) -> Map<String, Value> {
     let rounded = |p: f64| json!((p * 1e4).round() / 1e4);
-    let fields = found.fields.iter().map(|(pointer, known)| {
+    let shown = found.fields.iter().filter(|(_, known)| all || known.told.is_some());
+    let fields = shown.map(|(pointer, known)| {
         let mut field = Map::new();
         field.extend(known.probability.map(|p| ("p".to_owned(), rounded(p))));
         field.extend(known.kept.map(|kept| ("kept".to_owned(), rounded(kept))));
         if !known.spans.is_empty() {
             field.insert("at".to_owned(), json!(known.spans));
         }
+        if let Some(Told { by, earlier, doubtful }) = &known.told {
+            field.extend(by.as_ref().map(|by| ("by".to_owned(), json!(by))));
+            let earlier: Vec<Value> = earlier
+                .iter()
+                .map(|(by, value, p)| json!({"by": by, "value": value, "p": rounded(*p)}))
+                .collect();
+            field.extend((!earlier.is_empty()).then(|| ("earlier".to_owned(), json!(earlier))));
+            field.extend(doubtful.then(|| ("doubtful".to_owned(), json!(true))));
+        }
         (pointer.clone(), Value::Object(field))
     });
-    fields.collect::<Map<String, Value>>().into()
+    fields.collect()
 }

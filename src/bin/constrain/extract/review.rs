@@ -78,19 +78,21 @@ fn section(row: &Value, text: &str) -> String {
     let p = |field: &Value| field["p"].as_f64().unwrap_or(1.0);
     weak.sort_by(|a, b| p(a.1).total_cmp(&p(b.1)));
     if !weak.is_empty() {
-        html.push_str("<table><tr><th>field<th>value<th>sure<th>kept");
+        html.push_str("<table><tr><th>field<th>value<th>sure<th>kept<th>asked again");
         for (pointer, field) in &weak {
             let value = row["value"].pointer(pointer).unwrap_or(&Value::Null);
             let figure =
                 |name: &str| field[name].as_f64().map_or(String::new(), |p| format!("{p:.3}"));
-            let class = if p(field) < 0.5 { " class=weak" } else { "" };
+            let is_weak = p(field) < 0.5 || field["doubtful"] == true;
+            let class = if is_weak { " class=weak" } else { "" };
             let _ = write!(
                 html,
-                "<tr{class}><td>{}<td>{}<td>{}<td>{}",
+                "<tr{class}><td>{}<td>{}<td>{}<td>{}<td>{}",
                 escape(pointer),
                 escape(&plain(value)),
                 figure("p"),
-                figure("kept")
+                figure("kept"),
+                escape(&told(field))
             );
         }
         html.push_str("</table>");
@@ -100,6 +102,16 @@ fn section(row: &Value, text: &str) -> String {
     }
     let _ = write!(html, "<pre>{}</pre></section>", marked(text, fields));
     html
+}
+
+/// Who gave a value, if it was asked for again, and what else was answered.
+fn told(field: &Value) -> String {
+    let earlier = field["earlier"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let others = earlier.iter().map(|answer| {
+        let p = answer["p"].as_f64().unwrap_or_default();
+        format!("{}: {} ({p:.3})", plain(&answer["by"]), plain(&answer["value"]))
+    });
+    field["by"].as_str().map(str::to_owned).into_iter().chain(others).collect::<Vec<_>>().join("; ")
 }
 
 /// The text with the best place of each field marked. Places that overlap are one mark.
@@ -156,9 +168,11 @@ mod tests {
     #[test]
     fn errors_and_weak_fields_come_first() {
         assert_eq!(weakest(&json!({"error": "x"})), -1.0);
-        let row = json!({"value": {}, "fields": {"/a": {"p": 0.9}, "/b": {"p": 0.2}, "/c": {}}});
+        let row = json!({"value": {}, "fields": {"/a": {"p": 0.9, "by": "<big>", "doubtful": true,
+            "earlier": [{"by": "document", "value": 7, "p": 0.25}]}, "/b": {"p": 0.2}, "/c": {}}});
         assert_eq!(weakest(&row), 0.2);
         let html = section(&row, "<script>");
         assert!(html.find("/b") < html.find("/a") && !html.contains("<script>"), "{html}");
+        assert!(html.contains("<td>&lt;big&gt;; document: 7 (0.250)"), "{html}");
     }
 }

@@ -3,8 +3,9 @@
 //! The work is a window on the documents: so many are on their way, and rows are written in the order of the
 //! input, when all before them are written.
 
-use crate::ask::Ask;
+use crate::ask::{Again, Ask};
 use crate::extract::docs::Doc;
+use crate::extract::route::{Router, Told};
 use crate::report::Failure;
 use crate::verify::Complaint;
 use constrain::Kind;
@@ -28,6 +29,7 @@ pub struct Worker<'a> {
     ask: &'a Ask,
     extractor: Extractor,
     client: Client,
+    router: Option<Router<'a>>,
     limits: Limits,
     stop: &'a AtomicBool,
 }
@@ -84,11 +86,17 @@ pub struct Known {
     pub kept: Option<f64>,
     /// Where it stands in the document, in characters, the likeliest place first.
     pub spans: Vec<(usize, usize)>,
+    /// Who gave it, if it was asked for again.
+    pub told: Option<Told>,
 }
 
 impl<'a> Worker<'a> {
-    /// A worker for a model behind `client`.
-    pub fn new(ask: &'a Ask, client: Client, stop: &'a AtomicBool) -> Result<Self, Failure> {
+    /// A worker for a model behind `client`, and those that are asked again.
+    pub fn new(
+        ask: &'a Ask,
+        (client, again): (Client, Option<Again<'a>>),
+        stop: &'a AtomicBool,
+    ) -> Result<Self, Failure> {
         let (vocabulary, context) =
             client.ask(|model| (model.vocabulary().clone(), model.context_len()))?;
         let extractor = ask.extractor(&vocabulary)?;
@@ -104,7 +112,8 @@ impl<'a> Worker<'a> {
         }
         let most = ask.chunk_tokens.unwrap_or(room).min(room);
         let limits = Limits { most, overlap: ask.overlap_tokens.min(most / 2) };
-        Ok(Self { ask, extractor, client, limits, stop })
+        let router = again.map(|again| Router::new(again, &extractor)).transpose()?;
+        Ok(Self { ask, extractor, client, router, limits, stop })
     }
 
     /// Whether the user wants to stop.
@@ -118,7 +127,7 @@ impl<'a> Worker<'a> {
     /// # Errors
     /// Those of `docs` and of `each`; the model is gone.
     pub fn all(
-        &self,
+        &mut self,
         docs: &mut dyn Iterator<Item = Result<Doc, Failure>>,
         window: usize,
         each: &mut dyn FnMut(Answer) -> Result<(), Failure>,
@@ -165,7 +174,7 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// The model is gone.
-    fn finish(&self, pending: Pending) -> Result<Option<Answer>, Failure> {
+    fn finish(&mut self, pending: Pending) -> Result<Option<Answer>, Failure> {
         let Pending { doc, parts } = pending;
         let problem = |message: String| Problem { message, is_bug: false };
         let parts = match parts {
@@ -176,7 +185,10 @@ impl<'a> Worker<'a> {
         let mut found = Vec::new();
         for (index, mut part) in parts.into_iter().enumerate() {
             let Some(outcome) = self.wait(&mut part.ticket)? else { return Ok(None) };
-            match outcome.and_then(|outcome| self.extractor.read(&part.request, &outcome)) {
+            let text = doc.text.as_deref().unwrap_or_default();
+            let text = text.get(part.chunk.bytes.clone()).unwrap_or_default();
+            let read = outcome.and_then(|outcome| self.extractor.read(&part.request, &outcome));
+            match read.and_then(|found| self.route(text, found)) {
                 Ok(extraction) => found.push((part.chunk, extraction)),
                 Err(error) if count == 1 => {
                     return Ok(Some(Answer { doc, result: Err(problem(error.to_string())) }));
@@ -189,6 +201,18 @@ impl<'a> Worker<'a> {
         }
         let result = self.together(doc.text.as_deref().unwrap_or_default(), &found)?;
         Ok(Some(Answer { doc, result }))
+    }
+
+    /// Asks again for weak fields, if that is wanted.
+    fn route(
+        &mut self,
+        text: &str,
+        mut found: Extraction<Value>,
+    ) -> constrain::Result<Extraction<Value>> {
+        if let Some(router) = &mut self.router {
+            router.route(&self.extractor, text, &mut found)?;
+        }
+        Ok(found)
     }
 
     fn wait(&self, ticket: &mut Ticket) -> Result<Option<constrain::Result<Outcome>>, Failure> {
@@ -299,6 +323,7 @@ fn known(field: &FieldInfo, chunk: &Chunk) -> Known {
             .iter()
             .map(|span| (span.range.start + offset, span.range.end + offset))
             .collect(),
+        told: Told::of(field),
     }
 }
 
