@@ -12,18 +12,20 @@
 //! | [`schema_text`], [`grammar_text`] | a typed error or a grammar, never a panic |
 //! | [`regex_vs_reference`] | our strings against `regress` (ECMA-262), and against `regex-automata` where both read the pattern |
 //! | [`vocab_files`] | a typed error or a vocabulary, never a panic |
+//! | [`saved_constraint`] | a damaged file is a typed error; with a checksum made right again, an error or a constraint that is written and read again with the same masks |
 //!
 //! The same bodies run on a stable toolchain over committed seeds and random bytes
 //! (`tests/fuzz.rs`).
 
+mod files;
 mod schemas;
 mod tokens;
 
 use arbitrary::{Result as Drawn, Unstructured};
 use constrain::grammar::PropertyOrder;
 use constrain::schema::{self, Options};
-use constrain::vocab::Vocabulary;
 use constrain::{Constraint, Grammar, Limits, Matcher, TokenId};
+pub use files::{saved_constraint, vocab_files};
 use tokens::vocabulary;
 
 /// A body: bytes in, a panic if a promise is broken.
@@ -38,6 +40,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("grammar_text", grammar_text),
     ("regex_vs_reference", regex_vs_reference),
     ("vocab_files", vocab_files),
+    ("saved_constraint", saved_constraint),
 ];
 
 /// Longest generation without a budget, in tokens.
@@ -264,10 +267,4 @@ fn try_regex_vs_reference(choices: &mut Unstructured<'_>) -> Drawn<()> {
         }
     }
     Ok(())
-}
-
-/// Arbitrary bytes as vocabulary files.
-pub fn vocab_files(data: &[u8]) {
-    let _ = Vocabulary::from_tokenizer_json(data);
-    let _ = Vocabulary::from_tiktoken(data, &[], &[]);
 }
