@@ -264,6 +264,75 @@ fn places_count_in_the_whole_document() {
     assert!(found > 3, "{row}");
 }
 
+/// The schema of a table with a column of every kind.
+#[cfg(feature = "parquet")]
+const KINDS: &str = r#"{"type": "object", "properties": {
+    "flag": {"type": ["boolean", "null"]}, "count": {"type": "integer"}, "share": {"type": "number"},
+    "in": {"type": "object", "properties": {"text": {"type": "string", "maxLength": 8}},
+        "required": ["text"], "additionalProperties": false},
+    "list": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}},
+    "required": ["flag", "count", "share", "in", "list"], "additionalProperties": false}"#;
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_files_hold_what_the_rows_say() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    let folder = Folder::new("parquet");
+    let schema = folder.file("s.json", KINDS);
+    let docs = folder.file("docs.jsonl", format!("{}not JSON\n", docs(60)));
+    let out = folder.path("out.parquet");
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--format", "parquet"];
+    // Interrupted once, the file is made at the end from all rows.
+    assert!(kill_at(&mut extract(&args), &folder.path("out.parquet.jsonl"), 20));
+    assert!(!Path::new(&out).exists());
+    ended(&run(&mut extract(&args)), 1);
+    let done = rows(&folder.path("out.parquet.jsonl"));
+    let file = std::fs::File::open(&out).expect("a file");
+    let reader = SerializedFileReader::new(file).expect("a Parquet file");
+    let mut read = 0;
+    for (row, record) in done.iter().zip(reader.get_row_iter(None).expect("rows")) {
+        let record = record.expect("a row");
+        let names: BTreeSet<&str> =
+            record.get_column_iter().map(|(name, _)| name.as_str()).collect();
+        let expected =
+            ["/count", "/flag", "/in/text", "/list", "/share", "error", "id"].into_iter();
+        assert_eq!(names, expected.collect());
+        for (name, field) in record.get_column_iter() {
+            let value = match name.as_str() {
+                "id" | "error" => row.get(name),
+                pointer => row["value"].pointer(pointer),
+            };
+            match (field, value.filter(|value| !value.is_null())) {
+                (Field::Null, None) => {}
+                (Field::Bool(found), Some(Value::Bool(value))) => assert_eq!(found, value),
+                (Field::Long(found), Some(value)) => {
+                    assert_eq!(Some(*found as f64), value.as_f64(), "{name} {value}");
+                }
+                (Field::Double(found), Some(value)) => assert_eq!(Some(*found), value.as_f64()),
+                (Field::Str(found), Some(Value::String(value))) => assert_eq!(found, value),
+                (Field::Str(found), Some(value)) => {
+                    assert_eq!(serde_json::from_str::<Value>(found).ok().as_ref(), Some(value));
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        read += 1;
+    }
+    assert_eq!((read, done.len()), (61, 61));
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn without_the_feature_the_program_says_how_to_write_parquet() {
+    let refused = extract(&["--schema", "s", "--input", "i", "--output", "o"])
+        .args(["--format", "parquet"])
+        .output()
+        .expect("the program runs");
+    assert!(ended(&refused, 2).contains("--features parquet"));
+}
+
 #[test]
 fn weak_fields_are_asked_for_again() {
     let folder = Folder::new("escalated");

@@ -1,7 +1,7 @@
 //! `constrain extract`: the values of many documents, one row each.
 //!
 //! ```text
-//! DOCS.jsonl or FOLDER ─► docs ─► work (window, scheduler) ─► journal = OUT.jsonl ─► export (csv), review (html)
+//! DOCS.jsonl or FOLDER ─► docs ─► work (window, scheduler) ─► journal = OUT.jsonl ─► table (csv, parquet), review (html)
 //! ```
 //!
 //! The output is the journal: whatever ends the program, the same command goes on where it was. Rows come in
@@ -10,8 +10,11 @@
 pub mod docs;
 mod export;
 mod journal;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod review;
 mod route;
+mod table;
 pub mod work;
 
 use crate::args::Verbosity;
@@ -25,7 +28,7 @@ use journal::Journal;
 use route::Told;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -70,7 +73,7 @@ pub struct ExtractArgs {
     pub output: PathBuf,
     /// The format of the output
     ///
-    /// With csv, the rows are kept in OUT.jsonl too, and OUT is made from them at the end.
+    /// With csv and parquet, the rows are kept in OUT.jsonl too, and OUT is made from them at the end.
     #[arg(long, value_name = "FORMAT", default_value = "jsonl", help_heading = "Output")]
     pub format: Format,
     /// Write a page that shows each document with its values, the least sure first
@@ -95,6 +98,43 @@ pub enum Format {
     Jsonl,
     /// A table with a column per field
     Csv,
+    /// The same with types (needs a build with the feature parquet)
+    Parquet,
+}
+
+impl Format {
+    /// Whether this build can write it.
+    fn check(self) -> Result<(), Failure> {
+        match self {
+            Self::Parquet if cfg!(not(feature = "parquet")) => {
+                Err(Failure::new("this build of constrain cannot write Parquet files").help(
+                    "build it with the feature parquet (`cargo install --path . --features parquet`), or \
+                     write csv",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the rows are kept while there are some to do.
+    fn journal(self, output: &Path) -> PathBuf {
+        match self {
+            Self::Jsonl => output.to_path_buf(),
+            Self::Csv | Self::Parquet => beside(output, ".jsonl"),
+        }
+    }
+
+    /// Makes the output from the rows.
+    fn export(self, journal: &Path, output: &Path) -> Result<(), Failure> {
+        match self {
+            Self::Jsonl => Ok(()),
+            Self::Csv => export::csv(journal, output),
+            #[cfg(feature = "parquet")]
+            Self::Parquet => parquet::write(journal, output),
+            #[cfg(not(feature = "parquet"))]
+            Self::Parquet => self.check(),
+        }
+    }
 }
 
 /// `I/N` as what remains and the divisor.
@@ -147,6 +187,7 @@ impl AskedAgain {
 
 /// Runs `constrain extract`.
 pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
+    args.format.check()?;
     let wants_figures = args.details || args.html.is_some();
     let ask = Ask::read(&args.ask, wants_figures)?;
     let docs = Docs {
@@ -157,10 +198,7 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         fingerprint: ask.fingerprint(&model_name(&args.ask.model)),
     };
     let keys = docs.open()?.map(|doc| Ok(doc?.key)).collect::<Result<HashSet<_>, Failure>>()?;
-    let path = match args.format {
-        Format::Jsonl => args.output.clone(),
-        Format::Csv => beside(&args.output, ".jsonl"),
-    };
+    let path = args.format.journal(&args.output);
     let mut journal = Journal::open(&path)?;
     journal.check(&|key| keys.contains(key))?;
     if args.retry_errors && journal.counts().1 > 0 {
@@ -192,9 +230,7 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         let message = format!("interrupted after {} of {} rows", values + errors, keys.len());
         return Err(Failure::new(message).help("the same command goes on where it was"));
     }
-    if args.format == Format::Csv {
-        export::csv(&path, &args.output)?;
-    }
+    args.format.export(&path, &args.output)?;
     if let Some(html) = &args.html {
         review::write(&docs, &path, html)?;
     }
@@ -206,7 +242,7 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
     }
 }
 
-fn beside(path: &std::path::Path, suffix: &str) -> PathBuf {
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_path_buf().into_os_string();
     name.push(suffix);
     name.into()
