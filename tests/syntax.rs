@@ -551,6 +551,7 @@ fn hostile() -> Vec<(&'static str, String, Fate)> {
     const BAD_REGEX: Fate = Refused(&[Kind::BadRegex, Kind::TooDeep, Kind::TooLarge]);
     const UNSUPPORTED: Fate = Refused(&[Kind::Unsupported { keyword: String::new() }]);
     const UNSATISFIABLE: Fate = Refused(&[Kind::Unsatisfiable]);
+    const TOO_COMPLEX: Fate = Refused(&[Kind::TooComplex { what: "", limit: 0 }]);
     let nested = |open: usize, close: usize| {
         format!("root ::= {}\"a\"{}", "(".repeat(open), ")".repeat(close))
     };
@@ -617,6 +618,8 @@ fn hostile() -> Vec<(&'static str, String, Fate)> {
         ("regex", "(a*)*(|b)*".into(), Fine("aab", "ba")),
         ("regex", "(".repeat(100_000), BAD_REGEX),
         ("regex", format!("{}a{}", "(".repeat(10_000), ")".repeat(10_000)), BAD_REGEX),
+        // A repetition beside an assertion is written out, and neighbouring texts become one.
+        ("regex", "(?:(?:ab^?){1000}){500}".into(), TOO_COMPLEX),
         ("regex", "(?=".repeat(500), BAD_REGEX),
         ("regex", "[[[[".into(), BAD_REGEX),
         ("regex", "a\\".into(), BAD_REGEX),

@@ -148,6 +148,11 @@ impl Texts {
         text(&self.pool, &self.ends, id)
     }
 
+    /// How many bytes all texts have together.
+    pub(super) fn pool_len(&self) -> usize {
+        self.pool.len()
+    }
+
     /// Length of a text in code points.
     pub(super) fn chars(&self, id: u32) -> u32 {
         self.chars[id as usize]

@@ -222,6 +222,7 @@ impl Exprs {
     fn used(&self) -> usize {
         let pooled = self.runs.len() + self.lists.pool_len() + self.classes.pool_len();
         let pooled = pooled + 2 * self.filters.pool_len() + self.joined.len();
+        let pooled = pooled + self.texts.pool_len() / 4;
         self.nodes.len().max(pooled / 4)
     }
 
