@@ -160,7 +160,10 @@ impl fmt::Display for Error {
         f.write_str(&self.0.message)?;
         match &self.0.place {
             Some(Place::Pointer { pointer, line_column }) => {
-                write!(f, " (at {}", if pointer.is_empty() { "the root" } else { pointer })?;
+                match pointer.as_str() {
+                    "" => f.write_str(" (at the root")?,
+                    pointer => write!(f, " (at {}", shortened(pointer))?,
+                }
                 if let Some((line, column)) = line_column {
                     write!(f, ", line {line}, column {column}")?;
                 }
@@ -185,7 +188,31 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// `text` in double quotes, escaped, cut to 80 characters.
+/// A pointer, escaped but for quotes; of a long one the beginning and the end.
+fn shortened(pointer: &str) -> String {
+    const MOST: usize = 80;
+    let escaped = |c: char| match c {
+        '\'' | '"' => c.to_string(),
+        c => c.escape_debug().to_string(),
+    };
+    let mut chars = pointer.chars();
+    let (mut begin, mut end) = (String::new(), Vec::new());
+    while begin.len() < MOST {
+        let Some(c) = chars.next() else { return begin };
+        begin += &escaped(c);
+    }
+    let mut length = 0;
+    while length < MOST {
+        let Some(c) = chars.next_back() else { break };
+        end.push(escaped(c));
+        length += end.last().map_or(0, String::len);
+    }
+    let gap = if chars.next().is_some() { "…" } else { "" };
+    end.reverse();
+    format!("{begin}{gap}{}", end.concat())
+}
+
+/// `text` in double quotes, escaped, cut to 80 characters, or fewer if most must be escaped.
 ///
 /// ```
 /// assert_eq!(constrain::error::quote("a\n\u{1b}[2J"), r#""a\n\u{1b}[2J""#);
@@ -194,6 +221,9 @@ pub fn quote(text: &str) -> String {
     let mut chars = text.chars();
     let mut out = String::from('"');
     for c in chars.by_ref().take(80) {
+        if out.len() > 320 {
+            return out + "…\"";
+        }
         match c {
             '\'' => out.push(c),
             c => out.extend(c.escape_debug()),

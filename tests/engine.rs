@@ -470,3 +470,60 @@ fn hopelessly_ambiguous_grammars_end_in_an_error() {
         }
     }
 }
+
+/// What a walk sees: its text, and a digest of its masks.
+fn trace(constraint: &Constraint, seed: u64) -> (Vec<u8>, u64) {
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+    let mut matcher = constraint.matcher();
+    let mut digest = seed;
+    for _ in 0..30 {
+        let allowed: Vec<u32> = matcher.mask().unwrap().iter().collect();
+        for &id in &allowed {
+            digest = (digest ^ u64::from(id)).wrapping_mul(0x0100_0000_01B3);
+        }
+        if random.below(8) == 0 {
+            matcher.rollback(matcher.len().min(2)).unwrap();
+            continue;
+        }
+        matcher.accept(allowed[random.below(allowed.len())]).unwrap();
+        if matcher.is_complete() {
+            break;
+        }
+    }
+    (matcher.text().to_vec(), digest)
+}
+
+/// One constraint, eight threads, a thousand sequences: each sees what it would see alone. With a small cache the
+/// constraint starts afresh again and again meanwhile.
+#[test]
+fn threads_share_a_constraint() {
+    let vocabulary = vocabulary();
+    for cache_bytes in [Limits::default().cache_bytes, 20_000] {
+        for order in [PropertyOrder::Any, PropertyOrder::Declared] {
+            let schema = r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-f]+$"},"ab":{"type":"array",
+                "items":{"type":["integer","boolean","string"]},"uniqueItems":true}},"minProperties":1}"#;
+            let limits = Limits { cache_bytes, ..Limits::default() };
+            let options = Options { property_order: order, limits, ..Options::default() };
+            let grammar = compile(schema, &options).unwrap();
+            let alone = Constraint::new(&grammar, &vocabulary).unwrap();
+            let expected: Vec<_> = (0..1_000).map(|seed| trace(&alone, seed)).collect();
+            let shared = Constraint::new(&grammar, &vocabulary).unwrap();
+            let found: Vec<_> = std::thread::scope(|scope| {
+                let start = |thread: u64| {
+                    let shared = &shared;
+                    // Each goes through them from another end.
+                    scope.spawn(move || {
+                        let seeds = (0..125).map(|i| (i * 37 % 125) * 8 + thread);
+                        seeds.map(|seed| (seed, trace(shared, seed))).collect::<Vec<_>>()
+                    })
+                };
+                let threads: Vec<_> = (0..8).map(start).collect();
+                threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(found.len(), 1_000);
+            for (seed, found) in found {
+                assert_eq!(found, expected[seed as usize], "sequence {seed}, {order:?}");
+            }
+        }
+    }
+}

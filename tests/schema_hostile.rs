@@ -74,7 +74,9 @@ fn check(name: &str, schema: String, wanted: Wanted) {
     };
     assert!(right, "{name}: wanted {wanted:?}, got {:?}", outcome.err());
     if let Err(error) = outcome {
-        assert!(error.to_string().len() <= 1024, "{name}: {error}");
+        let text = error.to_string();
+        assert!(text.len() <= 1024, "{name}: {error}");
+        assert!(!text.chars().any(char::is_control), "{name}: {text:?}");
     }
 }
 
@@ -414,5 +416,175 @@ fn errors_point_at_the_keyword() {
         let Err(error) = compiled(schema.to_owned()) else { panic!("{schema} compiles") };
         let error = error.to_string();
         assert!(error.contains(wanted), "{schema}: {error}");
+    }
+}
+
+/// Errors quote little, and nothing of it moves a cursor.
+#[test]
+fn errors_do_not_give_away_much() {
+    let secret = "swordfish".repeat(40);
+    let cases = [
+        format!(r#"{{"type":"integer","enum":["{secret}"]}}"#),
+        format!(r#"{{"const":"{secret}","pattern":"^x"}}"#),
+        format!(r#"{{"type":"{secret}"}}"#),
+        format!(r#"{{"pattern":"({secret}"}}"#),
+        format!(r##"{{"$ref":"#/$defs/{secret}"}}"##),
+        format!(r#"{{"type":"object","required":["{secret}"],"properties":{{"{secret}":false}}}}"#),
+        format!(r#"{{"{secret}":1,"{secret}":2}}"#),
+        r#"{"type":"\u001b[2J"}"#.to_owned(),
+        r#"{"properties":{"\u001b[2J\u202e":{"type":"x"}}}"#.to_owned(),
+        format!(r#"{{"properties":{{"{}":{{"type":"x"}}}}}}"#, "\\u202e".repeat(100_000)),
+        "{\"$ref\":\"\u{9b}31m\"}".to_owned(),
+    ];
+    for schema in cases {
+        let Err(error) = compiled(schema.clone()) else { panic!("{schema} compiles") };
+        let text = error.to_string();
+        // Place and message may both name it, each cut short.
+        assert!(text.matches("swordfish").count() <= 27, "{text}");
+        assert!(text.len() <= 1024 && !text.chars().any(char::is_control), "{text:?}");
+    }
+}
+
+/// Writes a schema of a size.
+type Maker = fn(usize) -> String;
+
+/// Inputs of a size whose work is linear in it; but for the alternatives, each of which is compared with all
+/// others (at most 2,048 in one union).
+const GROWING: &[(&str, Maker)] = &[
+    ("enum", |n| format!(r#"{{"enum":[{}]}}"#, list(n, |i| format!("\"s{i}\"")))),
+    ("enum with a long beginning", |n| {
+        format!(r#"{{"enum":[{}]}}"#, list(n, |i| format!("\"{}{i}\"", "x".repeat(100))))
+    }),
+    ("properties", |n| {
+        format!(r#"{{"properties":{{{}}}}}"#, list(n, |i| format!(r#""p{i}":{{"type":"null"}}"#)))
+    }),
+    ("required", |n| format!(r#"{{"required":[{}]}}"#, list(n, |i| format!("\"p{i}\"")))),
+    ("objects by their keys", |n| {
+        let arm = |i| {
+            format!(
+                r#"{{"type":"object","properties":{{"k{i}":{{"const":{i}}}}},"required":["k{i}"]}}"#
+            )
+        };
+        format!(r#"{{"anyOf":[{}]}}"#, list(n, arm))
+    }),
+    ("references", |n| {
+        let link = |i| format!(r##""d{i}":{{"$ref":"#/$defs/d{}"}}"##, i + 1);
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{n}":true}}}}"##, list(n, link))
+    }),
+    ("objects in objects", |n| {
+        let link =
+            |i| format!(r##""d{i}":{{"properties":{{"n":{{"$ref":"#/$defs/d{}"}}}}}}"##, i + 1);
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{n}":true}}}}"##, list(n, link))
+    }),
+    ("twice the next", |n| {
+        let link = |i| {
+            let next = format!(r##"{{"$ref":"#/$defs/d{}"}}"##, i + 1);
+            format!(r#""d{i}":{{"type":"array","prefixItems":[{next},{next}]}}"#)
+        };
+        format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{n}":true}}}}"##, list(n, link))
+    }),
+    ("tuples", |n| {
+        format!(r#"{{"prefixItems":[{}]}}"#, list(n, |i| format!(r#"{{"const":{i}}}"#)))
+    }),
+    ("a long key", |n| format!(r#"{{"required":["{}"]}}"#, "x".repeat(100 * n))),
+    ("a long pattern", |n| format!(r#"{{"pattern":"^{}$"}}"#, "[ab]c?".repeat(n / 2))),
+    ("an alternation", |n| {
+        format!(r#"{{"pattern":"^({})$"}}"#, list(n, |i| format!("w{i}")).replace(',', "|"))
+    }),
+    ("unused definitions", |n| {
+        format!(
+            r#"{{"$defs":{{{}}},"type":"null"}}"#,
+            list(n, |i| format!(r#""d{i}":{{"pattern":"("}}"#))
+        )
+    }),
+];
+
+/// So many parts with commas between.
+fn list(count: usize, part: impl Fn(usize) -> String) -> String {
+    (0..count).map(part).collect::<Vec<_>>().join(",")
+}
+
+/// What is tried with so much fuel: to compile, and to make a constraint of it.
+fn within(
+    fuel: u64,
+    schema: &str,
+    vocabulary: &constrain::Vocabulary,
+) -> Result<Constraint, Error> {
+    let limits = constrain::Limits { fuel, ..Default::default() };
+    let options = Options { limits, ..Options::default() };
+    Constraint::new(&compile(schema, &options)?, vocabulary)
+}
+
+/// The least fuel that suffices, up to one part in a hundred.
+fn least_fuel(schema: &str, vocabulary: &constrain::Vocabulary) -> u64 {
+    let enough = |fuel| match within(fuel, schema, vocabulary) {
+        Ok(_) => true,
+        Err(error) if matches!(error.kind(), Kind::TooComplex { .. }) => false,
+        Err(error) => panic!("{error}"),
+    };
+    let mut high = 16;
+    while !enough(high) {
+        high *= 2;
+        assert!(high < 1 << 40, "no fuel suffices");
+    }
+    let mut low = high / 2;
+    while high - low > high / 100 + 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+/// Work is counted, so that how it grows can be measured without a clock.
+#[test]
+fn work_grows_with_the_size() {
+    let vocabulary = support::bytes();
+    for (name, make) in GROWING {
+        let texts = [100, 200, 400, 800].map(make);
+        let counts = texts.each_ref().map(|text| least_fuel(text, &vocabulary));
+        let grown = |last: u64, first: u64| (last as f64 / first as f64).log2();
+        // By the size of the text, which grows with the digits of its numbers, too.
+        let bytes = grown(texts[3].len() as u64, texts[0].len() as u64);
+        let exponent = grown(counts[3], counts[0]) / bytes;
+        eprintln!("{name}: {counts:?}, exponent {exponent:.2}");
+        let most = if *name == "objects by their keys" { 2.1 } else { 1.1 };
+        assert!(exponent <= most, "{name}: {counts:?}, exponent {exponent:.2}");
+    }
+}
+
+/// Work that ran out of fuel at any point is an error, and leaves nothing behind in the vocabulary.
+#[test]
+fn what_fails_midway_changes_nothing() {
+    let schemas = [
+        r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^[a-c]+$"},"b":{"type":"integer","minimum":3}}}"#,
+        r#"{"type":"array","items":{"enum":["x","yy",1.5,null]},"uniqueItems":true,"contains":{"const":"x"}}"#,
+        r##"{"anyOf":[{"type":"null"},{"type":"array","items":{"$ref":"#"}}],"not":{"const":[]}}"##,
+    ];
+    for schema in schemas {
+        let shared = support::bytes();
+        let least = least_fuel(schema, &shared);
+        for part in 0..100 {
+            match within(least * part / 120, schema, &shared) {
+                Ok(_) => panic!("{schema}: {part}/120 of the fuel suffices"),
+                Err(error) => assert!(matches!(error.kind(), Kind::TooComplex { .. }), "{error}"),
+            }
+        }
+        let after = within(2 * least, schema, &shared).expect("enough fuel");
+        let fresh = within(2 * least, schema, &support::bytes()).expect("enough fuel");
+        let (mut after, mut fresh) = (after.matcher(), fresh.matcher());
+        let mut random = support::Random(3);
+        for _ in 0..40 {
+            let allowed: Vec<u32> = after.mask().expect("a mask").iter().collect();
+            assert_eq!(
+                allowed,
+                fresh.mask().expect("a mask").iter().collect::<Vec<_>>(),
+                "{schema}"
+            );
+            let token = allowed[random.below(allowed.len())];
+            if after.accept(token).is_err() || after.is_complete() {
+                break;
+            }
+            fresh.accept(token).expect("the other accepted it");
+        }
     }
 }
