@@ -527,3 +527,99 @@ fn threads_share_a_constraint() {
         }
     }
 }
+
+/// The bytes that the mask of a vocabulary of bytes has.
+fn bytes_allowed(matcher: &mut Matcher) -> Vec<u8> {
+    matcher.mask().unwrap().iter().filter_map(|id| u8::try_from(id).ok()).collect()
+}
+
+/// Every byte after every beginning of a character, in text and in a JSON string, as the standard library has it.
+#[test]
+fn every_beginning_of_every_character() {
+    let vocabulary = vocabulary();
+    for (open, plain) in [("", true), ("\"", false)] {
+        let mut grammar = Grammar::new(Limits::default());
+        let terminal = match plain {
+            true => Terminal::Text(ExprId::ANY_CHAR),
+            false => Terminal::String(ExprId::ANY_CHAR),
+        };
+        let root = grammar.add(Node::Terminal(terminal));
+        grammar.set_root(root);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        let mut beginnings = 0;
+        let mut work: Vec<Vec<u8>> = vec![Vec::new()];
+        while let Some(begun) = work.pop() {
+            let mut matcher = constraint.matcher();
+            matcher.accept_bytes(open.as_bytes()).unwrap();
+            matcher.accept_bytes(&begun).unwrap();
+            let allowed = bytes_allowed(&mut matcher);
+            beginnings += 1;
+            for byte in 0..=255u8 {
+                let longer = [&begun[..], &[byte]].concat();
+                let (whole, viable) = match std::str::from_utf8(&longer) {
+                    Ok(_) => (true, plain || (byte >= b' ' && byte != b'"')),
+                    // No error but the end.
+                    Err(error) => (false, error.error_len().is_none()),
+                };
+                assert_eq!(allowed.contains(&byte), viable, "{longer:?} in {constraint:?}");
+                if viable && !whole {
+                    work.push(longer);
+                }
+            }
+        }
+        // None, the 51 lead bytes, and what three and four bytes go on with.
+        let (three, four) = (16 * 64 - 32 - 32, 5 * 64 - 16 - 48);
+        assert_eq!(beginnings, 1 + 51 + three + four + four * 64);
+    }
+}
+
+/// Every escape of four digits, alone and in pairs, as a JSON parser reads it.
+#[test]
+fn every_escape() {
+    let schema = r#"{"type":"string","minLength":1,"maxLength":1}"#;
+    let grammar = compile(schema, &Options::default()).unwrap();
+    let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+    let check = |text: &str| {
+        let mut matcher = constraint.matcher();
+        let accepted = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop();
+        let one = serde_json::from_str::<String>(text).is_ok_and(|text| text.chars().count() == 1);
+        assert_eq!(accepted, one, "{text}");
+    };
+    for code in 0..=0xFFFFu32 {
+        check(&format!("\"\\u{code:04x}\""));
+        if code % 7 == 0 {
+            check(&format!("\"\\u{code:04X}\""));
+        }
+    }
+    for high in (0xD700..0xE100).step_by(3) {
+        for low in [0x20, 0xD7FF, 0xD800, 0xDBFF, 0xDC00, 0xDD5A, 0xDFFF, 0xE000] {
+            check(&format!("\"\\u{high:04x}\\u{low:04x}\""));
+        }
+    }
+    for byte in 0..=127u8 {
+        check(&format!("\"\\{}\"", char::from(byte)));
+    }
+}
+
+/// Vocabularies of every size modulo 32: no bit beyond the last id, in the last word or after it.
+#[test]
+fn masks_end_with_the_vocabulary() {
+    let grammar = compile("{}", &Options::default()).unwrap();
+    for more in 0..70 {
+        let mut tokens: Vec<Token> = (0..=255u8).map(|byte| Token::Text([byte].into())).collect();
+        tokens.push(Token::Special("<end>".into()));
+        tokens.extend((0..more).map(|i| Token::Text("1".repeat(2 + i).into_bytes().into())));
+        let vocabulary = Vocabulary::new(tokens, vec![256]).unwrap();
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        for text in ["", "\"", "1", "[", "{"] {
+            let mut matcher = constraint.matcher();
+            matcher.accept_bytes(text.as_bytes()).unwrap();
+            let listed: Vec<u32> = matcher.mask().unwrap().iter().collect();
+            let mut words = vec![u32::MAX; 13];
+            matcher.fill_bitmask(&mut words).unwrap();
+            let bits = (0..13 * 32).filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1);
+            assert_eq!(bits.collect::<Vec<u32>>(), listed, "{more} more after {text:?}");
+            assert!(listed.iter().all(|&id| (id as usize) < vocabulary.len()));
+        }
+    }
+}
