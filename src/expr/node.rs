@@ -190,6 +190,14 @@ impl Exprs {
         info.nullable && info.max == 0
     }
 
+    /// How many parts a union or an intersection has; 1 for all else.
+    pub(crate) fn width(&self, expr: ExprId) -> usize {
+        match self.node(expr) {
+            Node::Or(list) | Node::And(list) => self.lists.get(list).len(),
+            _ => 1,
+        }
+    }
+
     /// Interns `node`, which must be normalised.
     pub(super) fn add(&mut self, node: Node) -> ExprId {
         if let Some(found) = self.nodes.find(node) {

@@ -39,7 +39,7 @@
 //!
 //! # Cost
 //! Each node is visited once, times the counts of bounded repetitions around it if it holds an
-//! assertion; times the number of contexts. All of it is paid from the fuel.
+//! assertion; times the number of contexts; times the ways to go on from there. All of it is paid from the fuel.
 
 use super::ast::{Ast, ClassId, Node, NodeId};
 use crate::error::{Error, Kind, Result};
@@ -375,7 +375,16 @@ impl<'a> Compiler<'a> {
             Node::Empty | Node::Class(_) => rest,
         };
         self.depth -= 1;
-        Ok(before)
+        self.paid(before)
+    }
+
+    /// What was made, once its size is paid for: unions of rests are as long as there are ways to go on.
+    fn paid(&mut self, rest: Rest) -> Result<Rest> {
+        self.exprs.check()?;
+        let exprs = rest.fresh.iter().chain(&rest.moved);
+        let parts: usize = exprs.map(|expr| self.exprs.width(*expr)).sum();
+        self.fuel.spend(parts as u64 / 4)?;
+        Ok(rest)
     }
 
     fn alt(&mut self, items: &[NodeId], rest: &Rest) -> Result<Rest> {
@@ -383,6 +392,7 @@ impl<'a> Compiler<'a> {
         for item in items {
             let branch = self.step(*item, rest.clone())?;
             sum = sum.zip(&branch, |a, b| self.exprs.or(&[a, b]));
+            sum = self.paid(sum)?;
         }
         Ok(sum)
     }
@@ -429,7 +439,7 @@ impl<'a> Compiler<'a> {
             if longer == before {
                 break;
             }
-            before = longer;
+            before = self.paid(longer)?;
         }
         for _ in 0..min {
             let again = self.step(item, before.clone())?;
