@@ -142,6 +142,9 @@ impl Content {
 pub struct ByteSet([u64; 4]);
 
 impl ByteSet {
+    /// Every byte.
+    pub const ALL: ByteSet = ByteSet([u64::MAX; 4]);
+
     /// Adds the bytes `first..=last`.
     pub fn add(&mut self, first: u8, last: u8) {
         for byte in first..=last {
@@ -211,6 +214,18 @@ pub fn candidates(alphabet: &mut Alphabet, content: &Content, fuel: &mut Fuel) -
         Content::Number { .. } => add(b"0123456789+-.eE"),
     }
     Ok(bytes)
+}
+
+/// The bytes between two characters of a JSON string that may lead elsewhere than to `usual`, with `runs` as the
+/// ways of its characters: what begins those that do, the closing quote, and escapes.
+pub fn departures(runs: &[Transition], usual: ExprId) -> ByteSet {
+    let mut bytes = ByteSet::default();
+    bytes.add(b'"', b'"');
+    bytes.add(b'\\', b'\\');
+    for run in runs.iter().filter(|run| run.target != usual) {
+        first_bytes(run, Spelling::Json, &mut bytes);
+    }
+    bytes
 }
 
 /// Adds the bytes with which the code points of `run` can start.

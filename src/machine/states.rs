@@ -125,6 +125,8 @@ pub struct State {
 struct Row {
     bytes: ByteSet,
     next: Next,
+    /// How many of its cells were asked for one by one.
+    asked: AtomicU32,
 }
 
 /// Most states (the letters of a key, say) go on by two or three bytes.
@@ -139,6 +141,10 @@ enum Next {
 /// Up to how many bytes a row is a list.
 const FEW: usize = 8;
 
+/// After so many cells one by one the rest of a row is filled run by run: its state is being walked, not only
+/// passed through.
+const WALKED: u32 = 4;
+
 impl Row {
     fn new(bytes: ByteSet) -> Self {
         let next = if bytes.count() <= FEW {
@@ -146,7 +152,7 @@ impl Row {
         } else {
             Next::Many(Box::new([const { AtomicU32::new(0) }; 256]))
         };
-        Self { bytes, next }
+        Self { bytes, next, asked: AtomicU32::new(0) }
     }
 
     /// The cell of a byte that may lead on.
@@ -291,6 +297,20 @@ impl States {
         // An error is met again by whoever steps; here it means that nothing is known.
         let class = cold.alphabet.exprs.steady(expr, &mut fuel).ok()??;
         Some(level.intern(&mut cold, Content::Between(Spelling::Json, class)))
+    }
+
+    /// All bytes by which a state goes another way than its [`States::steady`] one, and perhaps some more.
+    pub fn departures(&self, id: StateId) -> ByteSet {
+        let level = self.level(id);
+        let Content::Between(Spelling::Json, expr) = level.get(id).content else {
+            return ByteSet::ALL;
+        };
+        let mut cold = level.lock();
+        let exprs = &mut cold.alphabet.exprs;
+        let mut fuel = Fuel::new(STEADY_FUEL);
+        let class = exprs.steady(expr, &mut fuel).ok().flatten();
+        let runs = class.and_then(|class| Some((class, exprs.transitions(expr, &mut fuel).ok()?)));
+        runs.map_or(ByteSet::ALL, |(class, runs)| state::departures(runs, class))
     }
 
     /// For a state between two characters: the one that says the same up to `length` characters and
@@ -444,15 +464,7 @@ impl States {
         }
         let mut fuel = Fuel::new(STEP_FUEL);
         match state::candidates(&mut cold.alphabet, &state.content, &mut fuel) {
-            Ok(bytes) => {
-                let row = Row::new(bytes);
-                if let (Next::Many(cells), &Content::Between(spelling, expr)) =
-                    (&row.next, &state.content)
-                {
-                    self.fill(cold, cells, spelling, expr);
-                }
-                Some(state.row.get_or_init(|| row))
-            }
+            Ok(bytes) => Some(state.row.get_or_init(|| Row::new(bytes))),
             Err(error) => {
                 let _ = self.trouble.set(error);
                 None
@@ -493,9 +505,14 @@ impl States {
         }
         let state = self.get(id);
         let mut cold = self.lock();
-        let Some(cell) = self.row(&mut cold, state).and_then(|row| row.cell(byte)) else {
-            return StateId::DEAD;
-        };
+        let Some(row) = self.row(&mut cold, state) else { return StateId::DEAD };
+        let Some(cell) = row.cell(byte) else { return StateId::DEAD };
+        if row.asked.fetch_add(1, Ordering::Relaxed) == WALKED
+            && let (Next::Many(cells), &Content::Between(spelling, expr)) =
+                (&row.next, &state.content)
+        {
+            self.fill(&mut cold, cells, spelling, expr);
+        }
         let mut fuel = Fuel::new(STEP_FUEL);
         let next = match state::step(&mut cold.alphabet, &state.content, byte, &mut fuel) {
             Ok(Some(content)) => self.intern(&mut cold, content),

@@ -12,7 +12,8 @@
 //! `id"` is no exit.
 //!
 //! The walk follows both states at once and stops where they meet (states are interned, so meeting is
-//! having equal ids): after `x`, what is left of *any string but `id`* is *any string*.
+//! having equal ids): after `x`, what is left of *any string but `id`* is *any string*. Of the bytes at the
+//! root only those are asked by which the two can part ([`States::departures`]): `i`, the quote and the backslash.
 //!
 //! Cost: one step per byte on the way to a quote inside tokens, as far as the states differ; 1 to
 //! 10 µs. The table itself is a short list: what is accepted, or what is missing, whichever is less.
@@ -20,6 +21,7 @@
 use super::set::TokenSet;
 use super::tables::{BoundaryId, Shared, TableId, Tables, TokenTable};
 use super::ways::Ways;
+use crate::machine::state::ByteSet;
 use crate::machine::{StateId, States};
 use crate::vocab::{TokenId, Trie};
 
@@ -41,12 +43,14 @@ fn unclosed(tables: &Tables, states: &States, state: StateId, all: StateId) -> V
     let step = |state: StateId, byte| {
         if state.is_live() { states.step(state, byte) } else { state }
     };
-    let both = |(ours, theirs), byte| {
-        let next = (step(ours, byte), step(theirs, byte));
-        (next.0 != next.1).then_some(next)
+    // By most bytes, of which there are most at the root, they do not part.
+    let parting = if state.is_live() { states.departures(state) } else { ByteSet::ALL };
+    let both = |(ours, theirs, parting): (_, _, ByteSet), byte| {
+        let next = parting.contains(byte).then(|| (step(ours, byte), step(theirs, byte)));
+        next.filter(|next| next.0 != next.1).map(|(ours, theirs)| (ours, theirs, ByteSet::ALL))
     };
     let accepts = |state: StateId| state.is_live() && states.get(state).accepts();
-    tables.quote_ways().walk((state, all), both, |node, (ours, theirs)| {
+    tables.quote_ways().walk((state, all, parting), both, |node, (ours, theirs, _)| {
         if accepts(theirs) && !accepts(ours) {
             found.push(node);
         }
