@@ -155,6 +155,29 @@ impl NumberMachine {
         })
     }
 
+    /// The least number of digits with which a number can be completed from `state`, and the state with no
+    /// more of them left: then [`NumberMachine::step`] goes on only where that many suffice. `None` before the
+    /// first digit.
+    pub fn tightest(&self, state: &NumberState) -> Option<(u32, NumberState)> {
+        match &state.0 {
+            State::Start | State::Minus => None,
+            State::Digits { negative, left, plain, mantissa } => {
+                let (values, side) =
+                    (&self.values, self.values.sides[usize::from(*negative)].as_ref()?);
+                let plain = |left| plain.clone().filter(|plain| plain.is_live(values, side, left));
+                let mantissa =
+                    |left| mantissa.clone().filter(|mantissa| mantissa.is_live(values, side, left));
+                let least = least(*left, |left| plain(left).is_some() || mantissa(left).is_some());
+                let digits = self.digits(*negative, least, plain(least), mantissa(least))?;
+                Some((least, NumberState(digits)))
+            }
+            State::Exponent(exponent) => {
+                let least = least(exponent.left(), |left| exponent.with_left(left).is_live());
+                Some((least, NumberState(State::Exponent(exponent.with_left(least)))))
+            }
+        }
+    }
+
     fn first(&self, negative: bool, digit: u8) -> Option<State> {
         if self.whole && negative && digit == 0 {
             // Parsers read `-0` as a floating-point number.
@@ -207,6 +230,26 @@ impl NumberMachine {
             mantissa,
         })
     }
+}
+
+/// The least number up to `most` for which `holds`, which holds for all larger ones and for `most`.
+fn least(most: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    // Nearly always it is small.
+    let mut step = 1;
+    let (mut low, mut high) = (0, 0);
+    while high < most && !holds(high) {
+        low = high + 1;
+        high = most.min(high.saturating_add(step));
+        step = step.saturating_mul(2);
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match holds(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    high
 }
 
 #[cfg(test)]

@@ -363,9 +363,57 @@ fn escaped(point: u32) -> Vec<u8> {
     }
 }
 
-/// The text that completes a number: by breadth, else by the lowest live bytes.
+/// The text that completes a number: the fewest digits, if nothing but digits is needed, else by breadth.
+///
+/// Any completion has at least the fewest digits that suffice, so one that has nothing else is a shortest.
 fn number(machine: &NumberMachine, state: &NumberState) -> Rest {
-    const BYTES: &[u8] = b"0123456789-.eE+";
+    let fewest = fewest_digits(machine, state);
+    match fewest {
+        Some(text) if text.iter().all(u8::is_ascii_digit) => Rest::Text(text),
+        fewest => number_by_breadth(machine, state).or(fewest).map_or(Rest::Unknown, Rest::Text),
+    }
+}
+
+/// A text with the fewest digits that completes a number: at each place a digit after which the others
+/// suffice, else another byte.
+fn fewest_digits(machine: &NumberMachine, state: &NumberState) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let mut here = state.clone();
+    // Before the first digit: the one after which the fewest are needed, perhaps after a sign.
+    let mut tight = machine.tightest(&here);
+    while tight.is_none() {
+        let first = |&byte: &u8| Some((byte, machine.step(&here, byte)?));
+        let (byte, next) =
+            BYTES.iter().filter_map(first).min_by_key(|(_, next)| digits_after(machine, next))?;
+        text.push(byte);
+        tight = machine.tightest(&next);
+        here = next;
+    }
+    let (_, mut here) = tight?;
+    while !machine.accepts(&here) {
+        let (byte, next) =
+            BYTES.iter().find_map(|&byte| Some((byte, machine.step(&here, byte)?)))?;
+        text.push(byte);
+        here = next;
+    }
+    Some(text)
+}
+
+/// The fewest digits that complete a number from a state after its first byte.
+fn digits_after(machine: &NumberMachine, state: &NumberState) -> u32 {
+    let fewest = |state: &NumberState| Some(machine.tightest(state)?.0);
+    let after_sign = || {
+        let digits = (b'0'..=b'9').filter_map(|byte| fewest(&machine.step(state, byte)?));
+        digits.min().map_or(u32::MAX, |digits| digits.saturating_add(1))
+    };
+    fewest(state).unwrap_or_else(after_sign)
+}
+
+/// The bytes of numbers, digits first.
+const BYTES: &[u8] = b"0123456789-.eE+";
+
+/// The shortest text that completes a number, if the search for it is short.
+fn number_by_breadth(machine: &NumberMachine, state: &NumberState) -> Option<Vec<u8>> {
     let mut found: Vec<(NumberState, usize, u8)> = vec![(state.clone(), 0, 0)];
     let mut known: HashSet<NumberState> = HashSet::from_iter([state.clone()]);
     let mut todo = VecDeque::from([0]);
@@ -378,7 +426,7 @@ fn number(machine: &NumberMachine, state: &NumberState) -> Rest {
                 here = found[here].1;
             }
             text.reverse();
-            return Rest::Text(text);
+            return Some(text);
         }
         if found.len() > NUMBERS {
             break;
@@ -391,14 +439,7 @@ fn number(machine: &NumberMachine, state: &NumberState) -> Rest {
             }
         }
     }
-    let (mut text, mut state) = (Vec::new(), state.clone());
-    while !machine.accepts(&state) {
-        let next = BYTES.iter().find_map(|&byte| Some((byte, machine.step(&state, byte)?)));
-        let Some((byte, next)) = next else { return Rest::Unknown };
-        text.push(byte);
-        state = next;
-    }
-    Rest::Text(text)
+    None
 }
 
 /// The bytes of a JSON string in its shortest spelling, quotes included.
@@ -451,7 +492,57 @@ mod tests {
         (states, ids)
     }
 
+    /// Numbers of many kinds: with multiples, multiples that are left out, bounds of either sign, fractions.
+    fn numbers() -> Vec<NumberMachine> {
+        let texts = |texts: &[&str]| texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let bound = |text: &str| text.parse().ok().map(|bound| (bound, true));
+        let spec = NumberSpec::default;
+        let specs = [
+            spec(),
+            NumberSpec { integer: true, multiple_of: texts(&["97"]), ..spec() },
+            NumberSpec { multiple_of: texts(&["0.25"]), min: bound("12.3"), ..spec() },
+            NumberSpec {
+                multiple_of: texts(&["6"]),
+                not_multiple_of: texts(&["4", "9"]),
+                ..spec()
+            },
+            NumberSpec { max: bound("-0.031"), min: bound("-205"), ..spec() },
+            NumberSpec { integer: true, max: bound("-1234"), whole: true, ..spec() },
+            NumberSpec { float: true, min: bound("7"), ..spec() },
+        ];
+        let machine = |spec: &NumberSpec| NumberMachine::new(spec, 12).ok().flatten();
+        specs.iter().filter_map(machine).collect()
+    }
+
     proptest! {
+        /// No text that completes a number is shorter than the one that is found by digits alone.
+        #[test]
+        fn numbers_are_completed_by_the_fewest_bytes(
+            picks in prop::collection::vec(any::<prop::sample::Index>(), 0..6)
+        ) {
+            let machines = numbers();
+            prop_assert_eq!(machines.len(), 7);
+            for machine in machines {
+                let mut state = machine.start();
+                for pick in &picks {
+                    let next = |&byte: &u8| machine.step(&state, byte);
+                    let live: Vec<NumberState> = BYTES.iter().filter_map(next).collect();
+                    if live.is_empty() {
+                        break;
+                    }
+                    state = live[pick.index(live.len())].clone();
+                }
+                let Rest::Text(text) = number(&machine, &state) else {
+                    panic!("{state:?} has no text");
+                };
+                let end = text.iter().try_fold(state.clone(), |at, &byte| machine.step(&at, byte));
+                prop_assert!(end.is_some_and(|end| machine.accepts(&end)));
+                if let Some(shortest) = number_by_breadth(&machine, &state) {
+                    prop_assert_eq!(text.len(), shortest.len(), "{:?} {:?}", text, shortest);
+                }
+            }
+        }
+
         /// From wherever live bytes lead, the text completes the terminal, and after each of its
         /// bytes the rest is the text of the state.
         #[test]

@@ -195,7 +195,8 @@ impl Plain {
         last.unwrap_or(0).clamp(1, i64::from(u32::MAX)) as u32
     }
 
-    fn is_live(&self, values: &Values, side: &Side, left: u32) -> bool {
+    /// Whether at most `left` more digits can complete it.
+    pub(super) fn is_live(&self, values: &Values, side: &Side, left: u32) -> bool {
         if self.accepts(values, side) {
             return true;
         }

@@ -218,7 +218,8 @@ impl Mantissa {
         Some(aligned + tens)
     }
 
-    fn is_live(&self, values: &Values, side: &Side, left: u32) -> bool {
+    /// Whether at most `left` more digits can complete it, those of the exponent counted.
+    pub(super) fn is_live(&self, values: &Values, side: &Side, left: u32) -> bool {
         let pending = u32::from(self.frac == Some(0));
         if left <= pending {
             return false;
@@ -385,7 +386,15 @@ impl Exponent {
         Self::Digits { value: 0, lo: lo.max(0), hi, left, written: false }
     }
 
-    fn is_live(&self) -> bool {
+    /// How many digits it may still have.
+    pub(super) fn left(&self) -> u32 {
+        match *self {
+            Self::Mark { left, .. } | Self::Digits { left, .. } | Self::Any { left } => left,
+        }
+    }
+
+    /// Whether at most the digits that are left can complete it.
+    pub(super) fn is_live(&self) -> bool {
         match *self {
             Self::Mark { lo, hi, left } => {
                 Self::signed(lo, hi, left).is_live() || Self::signed(-hi, -lo, left).is_live()
