@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --no-default-features --features service --example service               # a model without weights
-//! cargo run --release --features service --example service -- 127.0.0.1:8080 MODEL.gguf
+//! cargo run --release --features service --example service -- 127.0.0.1:8080 MODEL.gguf [CACHE-FOLDER]
 //!
 //! curl -s localhost:8080/extract -H 'content-type: application/json' -d '{"text": "Ada, 36", "schema":
 //!     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}'
@@ -102,7 +102,9 @@ async fn stats(State(service): State<Arc<Service>>) -> Json<Value> {
         "running": all.running, "waiting": all.waiting, "finished": all.finished, "failed": all.failed,
         "tokens": all.tokens, "passes": all.passes, "overhead": all.overhead(),
         "constraints": cache.constraints, "constraint_bytes": cache.bytes,
-        "cache_hits": cache.hits, "cache_misses": cache.misses, "resident_bytes": resident(),
+        "cache_hits": cache.hits, "cache_misses": cache.misses, "cache_loaded": cache.loaded,
+        "warnings": service.constraints.take_warnings().iter().map(Error::to_string).collect::<Vec<_>>(),
+        "resident_bytes": resident(),
     }))
 }
 
@@ -146,6 +148,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tokio::task::spawn_blocking(move || asked.ask(|model| model.vocabulary().clone()))
             .await??;
     let constraints = ConstraintCache::new(&vocabulary, 64 << 20);
+    let constraints = match args.next() {
+        Some(folder) => constraints.in_folder(folder.as_ref(), 256 << 20)?,
+        None => constraints,
+    };
     let service = Arc::new(Service { client, constraints });
     let routes = Router::new().route("/extract", post(extract)).route("/stats", get(stats));
     let listener = tokio::net::TcpListener::bind(&address).await?;

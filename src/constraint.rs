@@ -239,10 +239,14 @@ impl Constraint {
     pub(crate) fn configs_after(&self, full: &Arc<Configs>) -> Arc<Configs> {
         let mut current = self.0.configs.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, full) || current.is_full() {
-            *current =
-                Arc::new(Configs::new(&self.0.start, self.0.basis.program.limits().cache_bytes));
+            *current = Arc::new(self.fresh_configs());
         }
         Arc::clone(&current)
+    }
+
+    /// Empty ones, for whoever has a use of their own for them.
+    pub(crate) fn fresh_configs(&self) -> Configs {
+        Configs::new(&self.0.start, self.0.basis.program.limits().cache_bytes)
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod ahead;
 mod budget;
+mod stops;
 mod tally;
 
 use std::fmt;
@@ -26,6 +27,7 @@ use budget::Budget;
 use tally::Tally;
 
 pub use ahead::{Drafted, Precomputed};
+pub use stops::Inside;
 
 /// The set of allowed tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -334,6 +334,31 @@ fn without_the_feature_the_program_says_how_to_write_parquet() {
 }
 
 #[test]
+fn compiled_schemas_are_kept() {
+    let folder = Folder::new("kept");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(3)));
+    let (cache, mut outputs) = (folder.path("cache"), Vec::new());
+    let files = || -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(&cache).into_iter().flatten();
+        entries.map(|entry| entry.expect("a file").path()).collect()
+    };
+    for (round, said) in [(0, ""), (1, ""), (2, ".constraint"), (3, "")] {
+        let out = folder.path(&format!("{round}.jsonl"));
+        let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--cache", &cache];
+        if round == 2 {
+            std::fs::write(&files()[0], "something else").expect("a file");
+        }
+        let told = ended(&run(extract(&args).arg("-q")), 0);
+        assert!(told.contains(said) && told.contains("warning") != said.is_empty(), "{told}");
+        assert_eq!(files().len(), 1);
+        outputs.push(std::fs::read(&out).expect("an output"));
+    }
+    assert!(outputs.windows(2).all(|pair| pair[0] == pair[1]));
+    let args = ["--schema", &schema, "--input", &docs, "--output", "x", "--cache", &docs];
+    ended(&run(&mut extract(&args)), 2);
+}
+
+#[test]
 fn weak_fields_are_asked_for_again() {
     let folder = Folder::new("escalated");
     let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(20)));
@@ -479,6 +504,28 @@ fn values_are_scored_against_their_labels() {
     assert_eq!(asked[0]["fields"]["/name"]["wrong"], 1);
     assert_eq!((&asked[0]["documents"], &asked[0]["failed"]), (&json!(13), &json!(0)));
     assert!(eval(&["--outputs", &out]).contains("/lines/*/n"));
+}
+
+#[test]
+fn stop_texts_that_would_cut_are_ignored_or_refused() {
+    let folder = Folder::new("stops");
+    let schema = folder.file("s.json", SCHEMA);
+    let generate = |stop: &str, inside: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+        command.args(["--model", "scripted:3", "--schema", &schema, "--max-tokens", "120", "-q"]);
+        command.args(["--seed", "5", "--whitespace", "compact", "--stop", stop, "a prompt"]);
+        run(command.args(["--stop-inside", inside]).env_remove("CONSTRAIN_MODEL"))
+    };
+    let (ignored, refused) = (generate("\"", "ignore"), generate("\"", "refuse"));
+    ended(&ignored, 0);
+    let value: Value = serde_json::from_slice(&ignored.stdout).expect("a whole document");
+    validate(&[json!({"value": value})]);
+    let said = ended(&refused, 2);
+    assert!(said.contains("can occur inside a document, as after") && refused.stdout.is_empty());
+    // No string of JSON holds a line break, and there is no white space.
+    let harmless = generate("\n", "refuse");
+    ended(&harmless, 0);
+    assert_eq!(harmless.stdout, ignored.stdout);
 }
 
 #[test]

@@ -89,6 +89,7 @@ pub struct Request {
     pub soft_landing: Option<SoftLanding>,
     /// Texts that end the output where they occur, not part of it. Under a constraint they end it
     /// only where what came before is a whole document: elsewhere they are text like any other.
+    /// [`Constraint::check_stops`] refuses those that can occur elsewhere.
     pub stop: Vec<String>,
     /// Computes log-probabilities, with this many alternatives per token.
     pub log_probs: Option<usize>,

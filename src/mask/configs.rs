@@ -291,19 +291,33 @@ impl Configs {
         text: &[u8],
         bytes: usize,
     ) -> Result<Arrival> {
+        self.look(basis, from, text, bytes).map(|(arrival, _)| arrival)
+    }
+
+    /// The same, and whether it depends on more of the output than the configuration and `bytes`.
+    ///
+    /// # Errors
+    /// As [`Configs::advance`].
+    pub fn look(
+        &self,
+        basis: &Basis,
+        from: ConfigId,
+        text: &[u8],
+        bytes: usize,
+    ) -> Result<(Arrival, bool)> {
         let mut learner = self.learner();
         let threads = learner.begin_token(basis, self.get(from));
+        learner.sequence.consulted = false;
         let rejected = learner.walk(basis, &threads, text, bytes);
         check(basis, &mut learner.sequence)?;
-        Ok(match rejected {
-            Some(at) => Arrival::Rejected(at),
-            None => {
-                let threads = std::mem::take(&mut learner.from);
-                let id = self.intern(&mut learner, &threads);
-                learner.from = threads;
-                Arrival::At(id)
-            }
-        })
+        let depends = learner.sequence.consulted;
+        let Some(at) = rejected else {
+            let threads = std::mem::take(&mut learner.from);
+            let id = self.intern(&mut learner, &threads);
+            learner.from = threads;
+            return Ok((Arrival::At(id), depends));
+        };
+        Ok((Arrival::Rejected(at), depends))
     }
 
     /// Where `token` leads, whose bytes (if it has any) are the last `bytes` of `text`; `None` if

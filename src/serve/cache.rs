@@ -6,6 +6,8 @@
 //! By hand, room for 10 MB: A and B hold 4 MB each, A was asked for last. C takes 3: B goes, and who still
 //! uses B keeps it until it is done.
 //!
+//! With a [folder](ConstraintCache::in_folder), what was compiled is kept as files, too, for the next process.
+//!
 //! # Invariants
 //! * A constraint is found by all of what it was made from, texts and options, compared byte by byte; a
 //!   hash only says where to look.
@@ -13,13 +15,15 @@
 //! * What fails is not kept. The bound holds after every call, but for the constraint that the call returned.
 
 use crate::constraint::Constraint;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::schema;
+use crate::serve::folder::Folder;
 use crate::syntax::Syntax;
 use crate::vocab::Vocabulary;
 use hashbrown::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a constraint is made from.
@@ -31,6 +35,23 @@ struct Content {
     /// All options, spelled out.
     options: String,
 }
+
+impl Content {
+    /// All of it as bytes, with the vocabulary and the version of whoever reads texts as grammars.
+    fn note(&self, vocabulary: &Vocabulary) -> Vec<u8> {
+        let version = env!("CARGO_PKG_VERSION");
+        let Self { text, syntax, options } = self;
+        let mut note = vocabulary.hash().to_vec();
+        for part in [version, syntax.unwrap_or_default(), options, text] {
+            note.extend((part.len() as u64).to_le_bytes());
+            note.extend(part.as_bytes());
+        }
+        note
+    }
+}
+
+/// Most warnings that are kept until somebody takes them.
+const WARNINGS_MAX: usize = 100;
 
 /// A place for a constraint, which is empty while it is compiled.
 type Cell = Arc<Mutex<Option<Constraint>>>;
@@ -50,6 +71,8 @@ struct State {
     clock: u64,
     hits: u64,
     misses: u64,
+    loaded: u64,
+    warnings: Vec<Error>,
 }
 
 /// Constraints over one vocabulary, by what they were made from. For any number of threads.
@@ -66,7 +89,16 @@ struct State {
 pub struct ConstraintCache {
     vocabulary: Vocabulary,
     limit: usize,
+    folder: Option<Folder>,
     state: Mutex<State>,
+}
+
+/// Where a constraint was.
+#[derive(Debug, Clone, Copy)]
+enum Found {
+    Here,
+    Folder,
+    Nowhere,
 }
 
 /// What a cache holds, and how often it helped.
@@ -80,12 +112,32 @@ pub struct CacheStats {
     pub hits: u64,
     /// How often one was compiled.
     pub misses: u64,
+    /// How often one was loaded from the folder.
+    pub loaded: u64,
 }
 
 impl ConstraintCache {
     /// An empty cache of constraints over `vocabulary` that together hold about `bytes`.
     pub fn new(vocabulary: &Vocabulary, bytes: usize) -> Self {
-        Self { vocabulary: vocabulary.clone(), limit: bytes, state: Mutex::default() }
+        Self { vocabulary: vocabulary.clone(), limit: bytes, folder: None, state: Mutex::default() }
+    }
+
+    /// The same with a folder, which is made if it is not there: what is compiled is written into it, and what
+    /// is not in memory is looked for there first. The files hold `folder_bytes` together; the oldest go. A file
+    /// that is damaged is written anew, with a [warning](ConstraintCache::take_warnings). The folder is to be the
+    /// user's own: whoever may write into it can decide what a schema means.
+    ///
+    /// Constraints about a known document are not written: there is a new one for each.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::Kind::Io) if there is no such folder, and none can be made.
+    pub fn in_folder(self, path: &Path, folder_bytes: u64) -> Result<Self> {
+        Ok(Self { folder: Some(Folder::open(path, folder_bytes)?), ..self })
+    }
+
+    /// What went wrong with the folder since this was asked for last; constraints were compiled instead.
+    pub fn take_warnings(&self) -> Vec<Error> {
+        std::mem::take(&mut self.lock().warnings)
     }
 
     /// The constraint of a schema.
@@ -117,6 +169,7 @@ impl ConstraintCache {
             bytes: state.bytes,
             hits: state.hits,
             misses: state.misses,
+            loaded: state.loaded,
         }
     }
 
@@ -133,15 +186,52 @@ impl ConstraintCache {
             Arc::new(Content { text: text.to_owned(), syntax: syntax_name, options: spelled });
         let cell = self.lock().cell(&content);
         let mut place = cell.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_hit = place.is_some();
-        let made = match &*place {
-            Some(constraint) => Ok(constraint.clone()),
-            None => self.compile(text, syntax, options),
+        let (found, made) = match &*place {
+            Some(constraint) => (Found::Here, Ok(constraint.clone())),
+            None => match self.load(&content, options) {
+                Some(constraint) => (Found::Folder, Ok(constraint)),
+                None => (Found::Nowhere, self.compile(text, syntax, options)),
+            },
         };
         *place = made.as_ref().ok().cloned();
         drop(place);
-        self.lock().note(&content, &cell, made.as_ref().ok(), (is_hit, self.limit));
+        if let (Found::Nowhere, Ok(constraint)) = (found, &made) {
+            self.save(&content, options, constraint);
+        }
+        self.lock().note(&content, &cell, made.as_ref().ok(), (found, self.limit));
         made
+    }
+
+    /// The folder, if what is made with these options is kept there.
+    fn folder_for(&self, options: &schema::Options) -> Option<&Folder> {
+        let is_general = options.document.as_ref().is_none_or(|document| document.is_unknown());
+        self.folder.as_ref().filter(|_| is_general)
+    }
+
+    /// The constraint from its file.
+    fn load(&self, content: &Content, options: &schema::Options) -> Option<Constraint> {
+        let folder = self.folder_for(options)?;
+        let note = content.note(&self.vocabulary);
+        let loaded = folder.load(&note, &self.vocabulary, &options.limits);
+        loaded.unwrap_or_else(|error| {
+            self.warn(error);
+            None
+        })
+    }
+
+    /// Writes the constraint into its file.
+    fn save(&self, content: &Content, options: &schema::Options, constraint: &Constraint) {
+        let Some(folder) = self.folder_for(options) else { return };
+        if let Err(error) = folder.save(&content.note(&self.vocabulary), constraint) {
+            self.warn(error);
+        }
+    }
+
+    fn warn(&self, error: Error) {
+        let mut state = self.lock();
+        if state.warnings.len() < WARNINGS_MAX {
+            state.warnings.push(error);
+        }
     }
 
     fn compile(
@@ -179,10 +269,13 @@ impl State {
         content: &Arc<Content>,
         cell: &Cell,
         made: Option<&Constraint>,
-        (is_hit, limit): (bool, usize),
+        (found, limit): (Found, usize),
     ) {
-        self.hits += u64::from(is_hit);
-        self.misses += u64::from(!is_hit);
+        match found {
+            Found::Here => self.hits += 1,
+            Found::Folder => self.loaded += 1,
+            Found::Nowhere => self.misses += 1,
+        }
         // Meanwhile it may have been evicted, and made again by somebody else.
         let entry = self.entries.get_mut(content);
         let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.cell, cell)) else { return };
@@ -306,6 +399,124 @@ mod tests {
         assert!(cache.schema("{", &Options::default()).is_err());
         assert_eq!(cache.stats().constraints, 0);
         assert!(cache.schema(&schema_of(3), &Options::default()).is_ok());
+    }
+
+    /// A folder that is removed at the end.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let name = format!("constrain-cache-{name}-{}", std::process::id());
+            Self(std::env::temp_dir().join(name))
+        }
+
+        fn cache(&self, bytes: u64) -> Result<ConstraintCache> {
+            ConstraintCache::new(&vocabulary(), usize::MAX).in_folder(&self.0, bytes)
+        }
+
+        fn files(&self) -> Vec<std::path::PathBuf> {
+            let entries = std::fs::read_dir(&self.0).expect("a folder");
+            let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
+            files.sort();
+            files
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_next_process_finds_the_files() -> Result<()> {
+        let scratch = Scratch::new("files");
+        let options = Options::default();
+        let schema =
+            r#"{"type": "object", "properties": {"a": {"enum": [1, "x"]}}, "required": ["a"]}"#;
+        let first = scratch.cache(u64::MAX)?;
+        first.schema(schema, &options)?;
+        first.text("\"yes\"", Syntax::Choice, &options)?;
+        let counts = |cache: &ConstraintCache| {
+            let CacheStats { hits, misses, loaded, .. } = cache.stats();
+            (hits, misses, loaded)
+        };
+        assert_eq!((counts(&first), scratch.files().len()), ((0, 2, 0), 2));
+        let next = scratch.cache(u64::MAX)?;
+        let constraint = next.schema(schema, &options)?;
+        next.schema(schema, &options)?;
+        next.text("\"yes\"", Syntax::Choice, &options)?;
+        assert_eq!(counts(&next), (1, 0, 2));
+        assert!(first.take_warnings().is_empty() && next.take_warnings().is_empty());
+        let mut matcher = constraint.matcher();
+        assert!(matcher.accept_bytes(br#"{"a": "x"}"#).is_ok() && matcher.can_stop());
+        assert!(constraint.matcher().accept_bytes(br#"{"a": 2"#).is_err());
+        // Other options, and another vocabulary, are other files.
+        let compact = Options { whitespace: Whitespace::Compact, ..Options::default() };
+        next.schema(schema, &compact)?;
+        let tokens = (0..=255u8).map(|byte| crate::vocab::Token::Text([byte].into()));
+        let end = [crate::vocab::Token::Special("<end>".into())];
+        let other = Vocabulary::new(tokens.chain(end).collect(), vec![256])?;
+        let other = ConstraintCache::new(&other, usize::MAX).in_folder(&scratch.0, u64::MAX)?;
+        other.schema(schema, &options)?;
+        assert_eq!((counts(&next), counts(&other)), ((1, 1, 2), (0, 1, 0)));
+        assert_eq!(scratch.files().len(), 4);
+        // What is about one document is that document's.
+        let document = Some(crate::expr::Document::new("abc")?);
+        next.schema(schema, &Options { document, ..Options::default() })?;
+        assert_eq!(scratch.files().len(), 4);
+        Ok(())
+    }
+
+    #[test]
+    fn damaged_files_are_written_anew() -> Result<()> {
+        let scratch = Scratch::new("damaged");
+        let options = Options::default();
+        scratch.cache(u64::MAX)?.schema(&schema_of(3), &options)?;
+        scratch.cache(u64::MAX)?.schema(&schema_of(4), &options)?;
+        let files = scratch.files();
+        let whole: Vec<Vec<u8>> =
+            files.iter().map(std::fs::read).collect::<std::io::Result<_>>()?;
+        let mut flipped = whole[0].clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        for bad in [&flipped[..], &whole[0][..middle], b"", &whole[1]] {
+            std::fs::write(&files[0], bad)?;
+            let cache = scratch.cache(u64::MAX)?;
+            for n in [3, 4] {
+                let mut matcher = cache.schema(&schema_of(n), &options)?.matcher();
+                matcher.accept_bytes(format!("\"{}\"", "a".repeat(n)).as_bytes())?;
+                assert!(matcher.can_stop());
+            }
+            let warnings = cache.take_warnings();
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(warnings[0].message().contains(".constraint"), "{}", warnings[0]);
+            assert_eq!((cache.stats().misses, cache.stats().loaded), (1, 1));
+            assert_eq!(std::fs::read(&files[0])?, whole[0]);
+        }
+        // A folder that cannot be used is an error; one that cannot be written later a warning.
+        let file = files[0].join("x");
+        assert!(ConstraintCache::new(&vocabulary(), 1).in_folder(&file, 1).is_err());
+        let cache = scratch.cache(u64::MAX)?;
+        std::fs::remove_dir_all(&scratch.0)?;
+        cache.schema(&schema_of(5), &options)?;
+        assert_eq!(cache.take_warnings().len(), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn the_folder_holds_what_it_may() -> Result<()> {
+        let scratch = Scratch::new("bound");
+        let options = Options::default();
+        let cache = scratch.cache(1)?;
+        for n in 1..4 {
+            cache.schema(&schema_of(n), &options)?;
+            assert_eq!(scratch.files().len(), 1);
+        }
+        let cache = scratch.cache(u64::MAX)?;
+        cache.schema(&schema_of(3), &options)?;
+        assert_eq!(cache.stats().loaded, 1, "the latest is kept");
+        Ok(())
     }
 
     #[test]

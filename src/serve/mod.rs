@@ -54,6 +54,7 @@
 mod cache;
 mod client;
 mod extracting;
+mod folder;
 mod rounds;
 mod running;
 mod slots;

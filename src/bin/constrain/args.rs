@@ -327,6 +327,9 @@ pub struct SamplingArgs {
     /// End where TEXT occurs after a whole document; TEXT is no part of it
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
     pub stop: Vec<String>,
+    /// What becomes of a --stop TEXT inside a document, which it would cut
+    #[arg(long, value_name = "HOW", default_value = "ignore", help_heading = "Sampling")]
+    pub stop_inside: StopInside,
     /// Seed of the random draws; drawn, and printed to standard error, when not given
     #[arg(long, value_name = "N", help_heading = "Sampling")]
     pub seed: Option<u64>,
@@ -461,6 +464,15 @@ pub enum Whitespace {
     Pretty,
     /// Any legal white space, in bounded runs
     Flexible,
+}
+
+/// What becomes of stop texts inside of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StopInside {
+    /// They are text like any other
+    Ignore,
+    /// A text that can occur there, or may, is refused
+    Refuse,
 }
 
 /// How the model is told what is wanted.

@@ -7,16 +7,19 @@ use crate::model::{self, Change, Loaded};
 use crate::report::Failure;
 use crate::verify::{Complaint, Verifier};
 use clap::Args;
-use constrain::Vocabulary;
 use constrain::error::quote;
 use constrain::extract::{self, Example, Extractor};
 use constrain::model::Model;
 use constrain::sample::{Preset, Settings};
 use constrain::schema;
-use constrain::serve::{self, Client};
+use constrain::serve::{self, Client, ConstraintCache};
 use constrain::spans;
+use constrain::{Document, Vocabulary};
 use serde_json::Value;
 use std::path::PathBuf;
+
+/// Bytes that the files of a cache may have.
+const CACHE_BYTES: u64 = 256 << 20;
 
 /// The flags of asking for the data of documents.
 #[derive(Debug, Args)]
@@ -58,6 +61,11 @@ pub struct AskArgs {
     /// Tokens that two parts of a document share at most
     #[arg(long, value_name = "N", default_value = "200", help_heading = "Work")]
     pub overlap_tokens: usize,
+    /// Keep compiled schemas in a folder, for the next time
+    ///
+    /// The folder is to be your own: whoever may write into it can decide what a schema means.
+    #[arg(long, value_name = "FOLDER", help_heading = "Work")]
+    pub cache: Option<PathBuf>,
     /// Ask again, alone, for each field less probable than P, and mark what stays below
     ///
     /// The other fields are kept as they are; the surer answer is taken.
@@ -139,6 +147,8 @@ pub struct Ask {
     pub overlap_tokens: usize,
     /// Below which probability fields are asked for again, and the bigger model that is asked.
     escalation: Option<(f64, Option<PathBuf>)>,
+    /// A folder of compiled schemas.
+    cache: Option<PathBuf>,
 }
 
 impl Ask {
@@ -176,7 +186,17 @@ impl Ask {
         let is_grounded = spans::has_spans(&schema);
         let (chunk_tokens, overlap_tokens) = (args.chunk_tokens, args.overlap_tokens);
         let escalation = args.escalate_below.map(|below| (below, args.escalate_model.clone()));
-        Ok(Self { form, verifier, is_grounded, options, chunk_tokens, overlap_tokens, escalation })
+        let cache = args.cache.clone();
+        Ok(Self {
+            form,
+            verifier,
+            is_grounded,
+            options,
+            chunk_tokens,
+            overlap_tokens,
+            escalation,
+            cache,
+        })
     }
 
     /// The first thing that is wrong with the value of a document, if any.
@@ -189,7 +209,21 @@ impl Ask {
 
     /// The extractor over a model's vocabulary.
     pub fn extractor(&self, vocabulary: &Vocabulary) -> Result<Extractor, Failure> {
-        let made = Extractor::new(vocabulary, &self.form.source.text, self.options.clone());
+        let (text, options) = (&self.form.source.text, self.options.clone());
+        let Some(folder) = &self.cache else {
+            let made = Extractor::new(vocabulary, text, options);
+            return made.map_err(|error| self.form.failure(&error));
+        };
+        let cache = ConstraintCache::new(vocabulary, usize::MAX).in_folder(folder, CACHE_BYTES)?;
+        // Which document it is, the extractor knows; any could be.
+        let document = Some(Document::unknown());
+        let constraint =
+            cache.schema(text, &schema::Options { document, ..self.options.schema.clone() });
+        for warning in cache.take_warnings() {
+            input::say(&format!("warning: {}", warning.message()));
+        }
+        let made =
+            constraint.and_then(|constraint| Extractor::with_constraint(constraint, text, options));
         made.map_err(|error| self.form.failure(&error))
     }
 

@@ -3,7 +3,7 @@
 //! What can be refused is refused first: the schema, the prompt and the settings are checked before
 //! a model is fetched or loaded. What comes out is checked last, by [`crate::verify`].
 
-use crate::args::{GenerateArgs, SamplingArgs, Verbosity};
+use crate::args::{GenerateArgs, SamplingArgs, StopInside, Verbosity};
 use crate::compile::Form;
 use crate::fields::{self, Part};
 use crate::input;
@@ -137,6 +137,9 @@ impl Job<'_> {
         let vocabulary = model.vocabulary().clone();
         self.form.check(&vocabulary)?;
         let constraint = self.form.constraint(&self.grammar, &vocabulary)?;
+        if self.args.sampling.stop_inside == StopInside::Refuse {
+            constraint.check_stops(&self.args.sampling.stop)?;
+        }
         let request = Request {
             settings: self.settings.clone(),
             max_tokens: self.budget(prompt.tokens.len(), model.context_len()),

@@ -11,7 +11,7 @@
 //!
 //! The models that are asked again have a sequence of their own: the batch goes on meanwhile.
 
-use crate::ask::Again;
+use crate::ask::{Again, Ask};
 use crate::report::Failure;
 use constrain::decode::Decoder;
 use constrain::extract::{Answerer, Earlier, Extraction, Extractor, FieldInfo};
@@ -33,15 +33,15 @@ struct Bigger<'m> {
 }
 
 impl<'m> Router<'m> {
-    /// Whoever asks `again` what `extractor` asked.
+    /// Whoever asks `again` what `ask` asked.
     ///
     /// # Errors
     /// The schema cannot be compiled for the vocabulary of the bigger model.
-    pub fn new(again: Again<'m>, extractor: &Extractor) -> Result<Self, Failure> {
+    pub fn new(again: Again<'m>, ask: &Ask) -> Result<Self, Failure> {
         let Again { below, same, bigger } = again;
         let bigger = bigger
             .map(|(name, model)| {
-                let extractor = extractor.for_vocabulary(model.vocabulary())?;
+                let extractor = ask.extractor(model.vocabulary())?;
                 Ok::<_, Failure>(Bigger { name: Answerer::Bigger(name), model, extractor })
             })
             .transpose()?;

@@ -112,7 +112,7 @@ impl<'a> Worker<'a> {
         }
         let most = ask.chunk_tokens.unwrap_or(room).min(room);
         let limits = Limits { most, overlap: ask.overlap_tokens.min(most / 2) };
-        let router = again.map(|again| Router::new(again, &extractor)).transpose()?;
+        let router = again.map(|again| Router::new(again, ask)).transpose()?;
         Ok(Self { ask, extractor, client, router, limits, stop })
     }
 
