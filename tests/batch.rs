@@ -453,7 +453,21 @@ fn what_cannot_work_is_refused_before_the_model() {
     ] {
         ended(&run(&mut extract(args)), 2);
     }
+    let html = folder.path("no/page.html");
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--html", &html];
+    assert!(ended(&run(&mut extract(&args)), 2).contains("page.html"));
     assert!(Path::new(&out).metadata().map_or(0, |file| file.len()) == 0);
+    // Nothing to do is done, and said.
+    let (empty, none) = (folder.file("empty.jsonl", ""), folder.path("none.jsonl"));
+    let args = ["--schema", &schema, "--input", &empty, "--output", &none];
+    assert!(ended(&run(&mut extract(&args)), 0).contains("no documents"));
+    // The number of a line is the file's.
+    let odd = folder.file("odd.jsonl", b"\n{\"id\": }\n{\"id\": 1, \"text\": \"\xe9\"}\n");
+    let args = ["--schema", &schema, "--input", &odd, "--output", &none];
+    ended(&run(&mut extract(&args)), 1);
+    let errors: Vec<Value> = rows(&none).iter().map(|row| row["error"].clone()).collect();
+    assert_eq!(errors[0], "line 2 is not JSON: expected value at column 8");
+    assert_eq!(errors[1], "line 3 is not UTF-8 text (byte 19)");
 }
 
 #[test]

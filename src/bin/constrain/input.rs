@@ -68,6 +68,31 @@ fn source(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
     }
 }
 
+/// The JSON value on a line of a file, or what is wrong with that line: its number is the file's, not the value's.
+pub fn json_line(line: &[u8], number: u64) -> Result<serde_json::Value, String> {
+    let text = std::str::from_utf8(line).map_err(|error| {
+        format!("line {number} is not UTF-8 text (byte {})", error.valid_up_to())
+    })?;
+    serde_json::from_str(text).map_err(|error| {
+        let said = error.to_string();
+        let what = said.rsplit_once(" at line ").map_or(&*said, |(what, _)| what);
+        format!("line {number} is not JSON: {what} at column {}", error.column())
+    })
+}
+
+/// That a file can be written where it is to be written at the end: better to know before hours of work.
+pub fn check_folder_of(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.map(std::fs::metadata).transpose() {
+        Ok(None) => Ok(()),
+        Ok(Some(folder)) if folder.is_dir() => Ok(()),
+        Ok(Some(_)) => {
+            Err(Failure::io("write", path, &std::io::Error::from(ErrorKind::NotADirectory)))
+        }
+        Err(error) => Err(Failure::io("write", path, &error)),
+    }
+}
+
 /// Writes to standard output and flushes it.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

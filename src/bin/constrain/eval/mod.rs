@@ -70,6 +70,7 @@ type Labels = HashMap<String, Value>;
 
 /// Runs `constrain eval`.
 pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
+    args.html.as_deref().map_or(Ok(()), input::check_folder_of)?;
     let ask = Ask::read(&args.ask, true)?;
     let labels = labels(args)?;
     let reports = match &args.outputs[..] {
@@ -126,9 +127,9 @@ fn rows(
         if line.trim().is_empty() {
             continue;
         }
-        let row = serde_json::from_str(line).map_err(|error| {
+        let row = input::json_line(line.as_bytes(), at as u64 + 1).map_err(|problem| {
             let name = quote(&source.name);
-            Failure::new(format!("{name}, line {} is not JSON: {error}", at + 1))
+            Failure::new(format!("{name}, {problem}"))
         })?;
         f(at + 1, row)?;
     }

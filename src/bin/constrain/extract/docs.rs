@@ -4,6 +4,7 @@
 //! *key*: a hash of its id, its text and everything else that its value depends on. Equal documents are told apart by how
 //! many came before.
 
+use crate::input;
 use crate::report::Failure;
 use constrain::error::quote;
 use serde_json::Value;
@@ -105,11 +106,10 @@ impl Docs {
     fn line(&self, line: &[u8], number: u64) -> Row {
         // A byte order mark is no part of the text.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        let row: Value = match serde_json::from_slice(line) {
+        let row: Value = match input::json_line(line, number) {
             Ok(row) => row,
-            Err(error) => {
-                let text = Err(format!("line {number} is not JSON: {error}"));
-                return Row { id: format!("line {number}").into(), text };
+            Err(problem) => {
+                return Row { id: format!("line {number}").into(), text: Err(problem) };
             }
         };
         let id = row.get(&self.id_field).cloned();

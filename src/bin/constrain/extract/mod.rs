@@ -22,6 +22,7 @@ use crate::ask::{Ask, AskArgs, model_name};
 use crate::input;
 use crate::report::Failure;
 use clap::{Args, ValueEnum};
+use constrain::error::quote;
 use docs::{Doc, Docs};
 use indicatif::{ProgressBar, ProgressStyle};
 use journal::Journal;
@@ -188,6 +189,7 @@ impl AskedAgain {
 /// Runs `constrain extract`.
 pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
     args.format.check()?;
+    args.html.as_deref().map_or(Ok(()), input::check_folder_of)?;
     let wants_figures = args.details || args.html.is_some();
     let ask = Ask::read(&args.ask, wants_figures)?;
     let docs = Docs {
@@ -198,6 +200,10 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         fingerprint: ask.fingerprint(&model_name(&args.ask.model)),
     };
     let keys = docs.open()?.map(|doc| Ok(doc?.key)).collect::<Result<HashSet<_>, Failure>>()?;
+    if keys.is_empty() && args.shard.1 == 1 && !verbosity.quiet {
+        let name = args.input.to_string_lossy();
+        input::say(&format!("warning: there are no documents in {}", quote(&name)));
+    }
     let path = args.format.journal(&args.output);
     let mut journal = Journal::open(&path)?;
     journal.check(&|key| keys.contains(key))?;
