@@ -1,5 +1,11 @@
 //! Schemas written to hurt: each is answered, correctly, on a thread with a stack of 512 KiB. What compiles is
 //! also walked through on that stack: no mask is empty, no step fails.
+//!
+//! How long each answer takes is printed, and not judged, by
+//!
+//! ```sh
+//! CONSTRAIN_TIMES=1 cargo test --release --no-default-features --features cli --test schema_hostile -- --nocapture
+//! ```
 
 mod support;
 
@@ -23,8 +29,19 @@ enum Wanted {
 
 fn compiled(schema: String) -> Result<Grammar, Error> {
     let run = move || {
-        let grammar = compile(&schema, &Options::default())?;
         let name: String = schema.chars().take(60).collect();
+        let start = std::time::Instant::now();
+        let grammar = compile(&schema, &Options::default());
+        if std::env::var_os("CONSTRAIN_TIMES").is_some() {
+            let outcome =
+                grammar.as_ref().map_or_else(|e| format!("{:?}", e.kind()), |_| "ok".into());
+            eprintln!(
+                "{:8.2} ms  {:>8} bytes  {outcome}  {name}",
+                start.elapsed().as_secs_f64() * 1e3,
+                schema.len()
+            );
+        }
+        let grammar = grammar?;
         match Constraint::new(&grammar, &support::bytes()) {
             Ok(constraint) => walk(&constraint, &name),
             Err(error) => {
