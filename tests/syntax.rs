@@ -621,6 +621,7 @@ fn hostile() -> Vec<(&'static str, String, Fate)> {
         // A repetition beside an assertion is written out, and neighbouring texts become one.
         ("regex", "(?:(?:ab^?){1000}){500}".into(), TOO_COMPLEX),
         ("regex", "(?:(?:c|d||(?:mab$){0,999}){1,999}){0,999}".into(), TOO_COMPLEX),
+        ("regex", "(?:(?:^ab||c||d(?:e|f$)g,999}){1,999}){1,999}".into(), TOO_COMPLEX),
         ("regex", "(?=".repeat(500), BAD_REGEX),
         ("regex", "[[[[".into(), BAD_REGEX),
         ("regex", "a\\".into(), BAD_REGEX),

@@ -190,9 +190,13 @@ impl Exprs {
         info.nullable && info.max == 0
     }
 
-    /// How many parts a union or an intersection has; 1 for all else.
+    /// How many parts a union (perhaps with the empty string) or an intersection has; 1 for all else.
     pub(crate) fn width(&self, expr: ExprId) -> usize {
-        match self.node(expr) {
+        let inner = match self.node(expr) {
+            Node::Repeat(item, 0, 1) => item,
+            _ => expr,
+        };
+        match self.node(inner) {
             Node::Or(list) | Node::And(list) => self.lists.get(list).len(),
             _ => 1,
         }

@@ -382,8 +382,8 @@ impl<'a> Compiler<'a> {
     fn paid(&mut self, rest: Rest) -> Result<Rest> {
         self.exprs.check()?;
         let exprs = rest.fresh.iter().chain(&rest.moved);
-        let parts: usize = exprs.map(|expr| self.exprs.width(*expr)).sum();
-        self.fuel.spend(parts as u64 / 4)?;
+        let more: usize = exprs.map(|expr| self.exprs.width(*expr) - 1).sum();
+        self.fuel.spend(more as u64)?;
         Ok(rest)
     }
 
