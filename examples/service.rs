@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --no-default-features --features service --example service               # a model without weights
-//! cargo run --release --features service --example service -- 127.0.0.1:8080 MODEL.gguf [CACHE-FOLDER]
+//! cargo run --release --features service --example service -- 127.0.0.1:8080 MODEL.gguf
 //!
 //! curl -s localhost:8080/extract -H 'content-type: application/json' -d '{"text": "Ada, 36", "schema":
 //!     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}'
@@ -148,10 +148,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         tokio::task::spawn_blocking(move || asked.ask(|model| model.vocabulary().clone()))
             .await??;
     let constraints = ConstraintCache::new(&vocabulary, 64 << 20);
-    let constraints = match args.next() {
-        Some(folder) => constraints.in_folder(folder.as_ref(), 256 << 20)?,
-        None => constraints,
-    };
     let service = Arc::new(Service { client, constraints });
     let routes = Router::new().route("/extract", post(extract)).route("/stats", get(stats));
     let listener = tokio::net::TcpListener::bind(&address).await?;

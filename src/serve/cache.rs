@@ -6,7 +6,7 @@
 //! By hand, room for 10 MB: A and B hold 4 MB each, A was asked for last. C takes 3: B goes, and who still
 //! uses B keeps it until it is done.
 //!
-//! With a [folder](ConstraintCache::in_folder), what was compiled is kept as files, too, for the next process.
+//! With a [`Store`], what was compiled is kept for the next process, too.
 //!
 //! # Invariants
 //! * A constraint is found by all of what it was made from, texts and options, compared byte by byte; a
@@ -18,12 +18,11 @@ use crate::constraint::Constraint;
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::schema;
-use crate::serve::folder::Folder;
+use crate::serve::store::{self, Store};
 use crate::syntax::Syntax;
 use crate::vocab::Vocabulary;
 use hashbrown::HashMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a constraint is made from.
@@ -89,7 +88,7 @@ struct State {
 pub struct ConstraintCache {
     vocabulary: Vocabulary,
     limit: usize,
-    folder: Option<Folder>,
+    store: Option<Box<dyn Store>>,
     state: Mutex<State>,
 }
 
@@ -97,7 +96,7 @@ pub struct ConstraintCache {
 #[derive(Debug, Clone, Copy)]
 enum Found {
     Here,
-    Folder,
+    Stored,
     Nowhere,
 }
 
@@ -112,30 +111,26 @@ pub struct CacheStats {
     pub hits: u64,
     /// How often one was compiled.
     pub misses: u64,
-    /// How often one was loaded from the folder.
+    /// How often one was loaded from the store.
     pub loaded: u64,
 }
 
 impl ConstraintCache {
     /// An empty cache of constraints over `vocabulary` that together hold about `bytes`.
     pub fn new(vocabulary: &Vocabulary, bytes: usize) -> Self {
-        Self { vocabulary: vocabulary.clone(), limit: bytes, folder: None, state: Mutex::default() }
+        Self { vocabulary: vocabulary.clone(), limit: bytes, store: None, state: Mutex::default() }
     }
 
-    /// The same with a folder, which is made if it is not there: what is compiled is written into it, and what
-    /// is not in memory is looked for there first. The files hold `folder_bytes` together; the oldest go. A file
-    /// that is damaged is written anew, with a [warning](ConstraintCache::take_warnings). The folder is to be the
+    /// The same with a store: what is compiled is put there, and what is not in memory is looked for there first.
+    /// What is damaged is stored anew, with a [warning](ConstraintCache::take_warnings). The store is to be the
     /// user's own: whoever may write into it can decide what a schema means.
     ///
-    /// Constraints about a known document are not written: there is a new one for each.
-    ///
-    /// # Errors
-    /// [`Kind::Io`](crate::Kind::Io) if there is no such folder, and none can be made.
-    pub fn in_folder(self, path: &Path, folder_bytes: u64) -> Result<Self> {
-        Ok(Self { folder: Some(Folder::open(path, folder_bytes)?), ..self })
+    /// Constraints about a known document are not stored: there is a new one for each.
+    pub fn with_store(self, store: impl Store + 'static) -> Self {
+        Self { store: Some(Box::new(store)), ..self }
     }
 
-    /// What went wrong with the folder since this was asked for last; constraints were compiled instead.
+    /// What went wrong with the store since this was asked for last; constraints were compiled instead.
     pub fn take_warnings(&self) -> Vec<Error> {
         std::mem::take(&mut self.lock().warnings)
     }
@@ -189,7 +184,7 @@ impl ConstraintCache {
         let (found, made) = match &*place {
             Some(constraint) => (Found::Here, Ok(constraint.clone())),
             None => match self.load(&content, options) {
-                Some(constraint) => (Found::Folder, Ok(constraint)),
+                Some(constraint) => (Found::Stored, Ok(constraint)),
                 None => (Found::Nowhere, self.compile(text, syntax, options)),
             },
         };
@@ -202,27 +197,27 @@ impl ConstraintCache {
         made
     }
 
-    /// The folder, if what is made with these options is kept there.
-    fn folder_for(&self, options: &schema::Options) -> Option<&Folder> {
+    /// The store, if what is made with these options is kept there.
+    fn store_for(&self, options: &schema::Options) -> Option<&dyn Store> {
         let is_general = options.document.as_ref().is_none_or(|document| document.is_unknown());
-        self.folder.as_ref().filter(|_| is_general)
+        self.store.as_deref().filter(|_| is_general)
     }
 
-    /// The constraint from its file.
+    /// The constraint from the store.
     fn load(&self, content: &Content, options: &schema::Options) -> Option<Constraint> {
-        let folder = self.folder_for(options)?;
+        let store = self.store_for(options)?;
         let note = content.note(&self.vocabulary);
-        let loaded = folder.load(&note, &self.vocabulary, &options.limits);
+        let loaded = store::load(store, &note, &self.vocabulary, &options.limits);
         loaded.unwrap_or_else(|error| {
             self.warn(error);
             None
         })
     }
 
-    /// Writes the constraint into its file.
+    /// Puts the constraint into the store.
     fn save(&self, content: &Content, options: &schema::Options, constraint: &Constraint) {
-        let Some(folder) = self.folder_for(options) else { return };
-        if let Err(error) = folder.save(&content.note(&self.vocabulary), constraint) {
+        let Some(store) = self.store_for(options) else { return };
+        if let Err(error) = store::save(store, &content.note(&self.vocabulary), constraint) {
             self.warn(error);
         }
     }
@@ -273,7 +268,7 @@ impl State {
     ) {
         match found {
             Found::Here => self.hits += 1,
-            Found::Folder => self.loaded += 1,
+            Found::Stored => self.loaded += 1,
             Found::Nowhere => self.misses += 1,
         }
         // Meanwhile it may have been evicted, and made again by somebody else.
@@ -401,48 +396,52 @@ mod tests {
         assert!(cache.schema(&schema_of(3), &Options::default()).is_ok());
     }
 
-    /// A folder that is removed at the end.
-    struct Scratch(std::path::PathBuf);
+    /// A store in memory, which outlives caches; with `broken` nothing can be put there.
+    #[derive(Clone, Default)]
+    struct Shelf {
+        items: Arc<Mutex<std::collections::BTreeMap<String, Vec<u8>>>>,
+        broken: bool,
+    }
 
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let name = format!("constrain-cache-{name}-{}", std::process::id());
-            Self(std::env::temp_dir().join(name))
+    impl Shelf {
+        fn cache(&self) -> ConstraintCache {
+            ConstraintCache::new(&vocabulary(), usize::MAX).with_store(self.clone())
         }
 
-        fn cache(&self, bytes: u64) -> Result<ConstraintCache> {
-            ConstraintCache::new(&vocabulary(), usize::MAX).in_folder(&self.0, bytes)
-        }
-
-        fn files(&self) -> Vec<std::path::PathBuf> {
-            let entries = std::fs::read_dir(&self.0).expect("a folder");
-            let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
-            files.sort();
-            files
+        fn len(&self) -> usize {
+            self.items.lock().expect("no test panics here").len()
         }
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+    impl Store for Shelf {
+        fn load(&self, name: &str) -> Result<Option<Vec<u8>>> {
+            Ok(self.items.lock().expect("no test panics here").get(name).cloned())
+        }
+
+        fn save(&self, name: &str, bytes: &[u8]) -> Result<()> {
+            if self.broken {
+                return Err(Error::new(crate::error::Kind::Io, "it is broken"));
+            }
+            self.items.lock().expect("no test panics here").insert(name.to_owned(), bytes.to_vec());
+            Ok(())
         }
     }
 
     #[test]
-    fn the_next_process_finds_the_files() -> Result<()> {
-        let scratch = Scratch::new("files");
+    fn the_next_process_finds_what_was_stored() -> Result<()> {
+        let shelf = Shelf::default();
         let options = Options::default();
         let schema =
             r#"{"type": "object", "properties": {"a": {"enum": [1, "x"]}}, "required": ["a"]}"#;
-        let first = scratch.cache(u64::MAX)?;
+        let first = shelf.cache();
         first.schema(schema, &options)?;
         first.text("\"yes\"", Syntax::Choice, &options)?;
         let counts = |cache: &ConstraintCache| {
             let CacheStats { hits, misses, loaded, .. } = cache.stats();
             (hits, misses, loaded)
         };
-        assert_eq!((counts(&first), scratch.files().len()), ((0, 2, 0), 2));
-        let next = scratch.cache(u64::MAX)?;
+        assert_eq!((counts(&first), shelf.len()), ((0, 2, 0), 2));
+        let next = shelf.cache();
         let constraint = next.schema(schema, &options)?;
         next.schema(schema, &options)?;
         next.text("\"yes\"", Syntax::Choice, &options)?;
@@ -451,38 +450,38 @@ mod tests {
         let mut matcher = constraint.matcher();
         assert!(matcher.accept_bytes(br#"{"a": "x"}"#).is_ok() && matcher.can_stop());
         assert!(constraint.matcher().accept_bytes(br#"{"a": 2"#).is_err());
-        // Other options, and another vocabulary, are other files.
+        // Other options, and another vocabulary, are something else.
         let compact = Options { whitespace: Whitespace::Compact, ..Options::default() };
         next.schema(schema, &compact)?;
         let tokens = (0..=255u8).map(|byte| crate::vocab::Token::Text([byte].into()));
         let end = [crate::vocab::Token::Special("<end>".into())];
         let other = Vocabulary::new(tokens.chain(end).collect(), vec![256])?;
-        let other = ConstraintCache::new(&other, usize::MAX).in_folder(&scratch.0, u64::MAX)?;
+        let other = ConstraintCache::new(&other, usize::MAX).with_store(shelf.clone());
         other.schema(schema, &options)?;
         assert_eq!((counts(&next), counts(&other)), ((1, 1, 2), (0, 1, 0)));
-        assert_eq!(scratch.files().len(), 4);
+        assert_eq!(shelf.len(), 4);
         // What is about one document is that document's.
         let document = Some(crate::expr::Document::new("abc")?);
         next.schema(schema, &Options { document, ..Options::default() })?;
-        assert_eq!(scratch.files().len(), 4);
+        assert_eq!(shelf.len(), 4);
         Ok(())
     }
 
     #[test]
-    fn damaged_files_are_written_anew() -> Result<()> {
-        let scratch = Scratch::new("damaged");
+    fn what_is_damaged_is_stored_anew() -> Result<()> {
+        let shelf = Shelf::default();
         let options = Options::default();
-        scratch.cache(u64::MAX)?.schema(&schema_of(3), &options)?;
-        scratch.cache(u64::MAX)?.schema(&schema_of(4), &options)?;
-        let files = scratch.files();
-        let whole: Vec<Vec<u8>> =
-            files.iter().map(std::fs::read).collect::<std::io::Result<_>>()?;
-        let mut flipped = whole[0].clone();
+        shelf.cache().schema(&schema_of(3), &options)?;
+        shelf.cache().schema(&schema_of(4), &options)?;
+        let items: Vec<(String, Vec<u8>)> =
+            shelf.items.lock().expect("no test panics here").clone().into_iter().collect();
+        let (name, whole) = &items[0];
+        let mut flipped = whole.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
-        for bad in [&flipped[..], &whole[0][..middle], b"", &whole[1]] {
-            std::fs::write(&files[0], bad)?;
-            let cache = scratch.cache(u64::MAX)?;
+        for bad in [&flipped[..], &whole[..middle], b"", &items[1].1] {
+            shelf.save(name, bad)?;
+            let cache = shelf.cache();
             for n in [3, 4] {
                 let mut matcher = cache.schema(&schema_of(n), &options)?.matcher();
                 matcher.accept_bytes(format!("\"{}\"", "a".repeat(n)).as_bytes())?;
@@ -490,32 +489,14 @@ mod tests {
             }
             let warnings = cache.take_warnings();
             assert_eq!(warnings.len(), 1, "{warnings:?}");
-            assert!(warnings[0].message().contains(".constraint"), "{}", warnings[0]);
+            assert!(warnings[0].message().contains(&name[..8]), "{}", warnings[0]);
             assert_eq!((cache.stats().misses, cache.stats().loaded), (1, 1));
-            assert_eq!(std::fs::read(&files[0])?, whole[0]);
+            assert_eq!(shelf.load(name)?.as_ref(), Some(whole));
         }
-        // A folder that cannot be used is an error; one that cannot be written later a warning.
-        let file = files[0].join("x");
-        assert!(ConstraintCache::new(&vocabulary(), 1).in_folder(&file, 1).is_err());
-        let cache = scratch.cache(u64::MAX)?;
-        std::fs::remove_dir_all(&scratch.0)?;
+        // A store that cannot be written is a warning.
+        let cache = Shelf { broken: true, ..shelf }.cache();
         cache.schema(&schema_of(5), &options)?;
         assert_eq!(cache.take_warnings().len(), 1);
-        Ok(())
-    }
-
-    #[test]
-    fn the_folder_holds_what_it_may() -> Result<()> {
-        let scratch = Scratch::new("bound");
-        let options = Options::default();
-        let cache = scratch.cache(1)?;
-        for n in 1..4 {
-            cache.schema(&schema_of(n), &options)?;
-            assert_eq!(scratch.files().len(), 1);
-        }
-        let cache = scratch.cache(u64::MAX)?;
-        cache.schema(&schema_of(3), &options)?;
-        assert_eq!(cache.stats().loaded, 1, "the latest is kept");
         Ok(())
     }
 

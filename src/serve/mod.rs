@@ -54,16 +54,17 @@
 mod cache;
 mod client;
 mod extracting;
-mod folder;
 mod rounds;
 mod running;
 mod slots;
+mod store;
 
 #[cfg(test)]
 mod tests;
 
 pub use cache::{CacheStats, ConstraintCache};
 pub use client::{Client, Event, Handle, Scheduler, Ticket, channel};
+pub use store::Store;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 
 use crate::args::{FilterArgs, ModelArgs, SchemaArgs, SchemaInPrompt, Verbosity, positive};
 use crate::compile::Form;
+use crate::folder::Folder;
 use crate::input;
 use crate::model::{self, Change, Loaded};
 use crate::report::Failure;
@@ -214,7 +215,8 @@ impl Ask {
             let made = Extractor::new(vocabulary, text, options);
             return made.map_err(|error| self.form.failure(&error));
         };
-        let cache = ConstraintCache::new(vocabulary, usize::MAX).in_folder(folder, CACHE_BYTES)?;
+        let folder = Folder::open(folder, CACHE_BYTES)?;
+        let cache = ConstraintCache::new(vocabulary, usize::MAX).with_store(folder);
         // Which document it is, the extractor knows; any could be.
         let document = Some(Document::unknown());
         let constraint =

@@ -12,6 +12,7 @@ mod eval;
 mod expected;
 mod extract;
 mod fields;
+mod folder;
 mod generate;
 mod html;
 mod input;
