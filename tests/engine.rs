@@ -374,6 +374,41 @@ const EQUAL: &[&str] = &[
     r#"{"type":"array","items":{"type":["integer","object"]},"oneOf":[{"uniqueItems":true},{"minItems":3}]}"#,
 ];
 
+/// Where a `contains` may need a late place, the places before it must have enough values to differ: else a
+/// document could begin that has no end.
+#[test]
+fn places_that_contains_may_need_are_counted() {
+    let compiled = |items: &str| {
+        let text = format!(
+            r#"{{"type": "array", "uniqueItems": true, "contains": {{"const": "a"}}, {items}}}"#
+        );
+        compile(&text, &Options::default())
+    };
+    // Three places for two values before the first that can be an `a`.
+    let late = compiled(r#""prefixItems": [{"const": "b"}, {"const": 1}, {"const": 1}]"#);
+    assert!(late.unwrap_err().to_string().contains("uniqueItems"));
+    // Two values for two places; the first place meets it; the array may not be so long.
+    for items in [
+        r#""prefixItems": [{"enum": [1, 2]}, {"enum": [1, 2]}]"#,
+        r#""prefixItems": [{"const": "a"}, {"const": 1}, {"const": 1}]"#,
+        r#""prefixItems": [{"enum": ["a", "b"]}, {"const": 1}, {"const": 1}], "maxItems": 2"#,
+        r#""items": {"enum": ["a", "b"]}"#,
+    ] {
+        let grammar = compiled(items).unwrap_or_else(|error| panic!("{items}: {error}"));
+        let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+        for seed in 0..20 {
+            let mut matcher = constraint.matcher();
+            let mut draw = seed;
+            while !matcher.is_complete() && matcher.text().len() < 400 {
+                let ids = check_mask(&mut matcher, &vocabulary());
+                assert!(!ids.is_empty(), "{items}: a dead end");
+                draw = (draw * 31 + 7) % 1_009;
+                matcher.accept(ids[draw % ids.len()]).unwrap();
+            }
+        }
+    }
+}
+
 /// All arrays of up to three values of a small universe, judged by an independent validator; and walks.
 #[test]
 fn unique_and_equal_items_of_any_kind() {

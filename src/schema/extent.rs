@@ -178,12 +178,13 @@ impl Compiler<'_> {
         let mut sets = shape.prefix.clone();
         sets.extend(Some(shape.rest).filter(|&rest| rest != SetId::NEVER));
         let same = sets.iter().all(|&set| set == sets[0]);
+        let needed = if same { shape.min } else { self.needed(shape, &sets)? };
         let mut least = shape.max;
         for (position, &set) in sets.iter().enumerate() {
             let extent = self.extent(set, DEPTH)?;
             // The last of the positions with this set that must be filled has the fewest left.
             let first = position as u64;
-            let last = match shape.min {
+            let last = match needed {
                 min if same => min,
                 min if position < shape.prefix.len() => min.min(first + 1),
                 min => {
@@ -231,6 +232,33 @@ impl Compiler<'_> {
         Err(Error::new(Kind::Unsupported { keyword: "uniqueItems".to_owned() }, message)
             .at(self.json.place(at))
             .help("move \"uniqueItems\" out of the negated schema"))
+    }
+
+    /// How many items there may have to be: so many are required, or the last place at which a `contains` can be met
+    /// is there. `sets` are those of the positions, and of all after them.
+    fn needed(&mut self, shape: &ArrayShape, sets: &[SetId]) -> Result<u64> {
+        let mut needed = shape.min;
+        for contains in shape.contains.iter().filter(|contains| contains.min > 0) {
+            let mut met = 0;
+            for (position, &set) in (0u64..).zip(sets) {
+                let both = self.sets.and(set, contains.set);
+                if self.surely_empty(both)? {
+                    continue;
+                }
+                let is_last = position == shape.prefix.len() as u64;
+                let items = if is_last { contains.min - met } else { 1 };
+                needed = needed.max(position.saturating_add(items));
+                // Where every item meets it, no later one has to.
+                let unmet = self.sets.not(contains.set);
+                let others = self.sets.and(set, unmet);
+                met += u64::from(self.surely_empty(others)?);
+                if met == contains.min {
+                    break;
+                }
+            }
+        }
+        // What may not be there need not be.
+        Ok(shape.max.map_or(needed, |max| max.min(needed)))
     }
 
     /// An error if items that must differ, or be equal, hold arrays of which some two items must be
