@@ -302,6 +302,16 @@ mod tests {
         Ok(true)
     }
 
+    /// Each stop text has a witness or never occurs, as it is said.
+    fn check_verdicts(constraint: &Constraint, stops: &[(&str, bool)]) -> Result<()> {
+        for &(stop, expected) in stops {
+            assert_eq!(check_witness(constraint, stop)?, expected, "{stop:?}");
+            let never = constraint.stop_inside(stop)? == Inside::Never;
+            assert_eq!(never, !expected, "{stop:?}");
+        }
+        Ok(())
+    }
+
     #[test]
     fn free_texts_hold_stop_texts_and_closed_ones_do_not() -> Result<()> {
         let note = r#"{"type": "object", "properties": {"note": {"type": "string", "maxLength": 60},
@@ -315,20 +325,19 @@ mod tests {
         }
         assert!(check_witness(&schema(note, crate::grammar::Whitespace::Flexible)?, "\n")?);
         let choice = r#"{"type": "array", "items": {"enum": ["red", "blue"]}}"#;
-        for (stop, expected) in [("e", true), ("###", false), ("ed\",\"b", true), ("bred", false)] {
-            assert_eq!(check_witness(&compact(choice)?, stop)?, expected, "{stop:?}");
-            let never = compact(choice)?.stop_inside(stop)? == Inside::Never;
-            assert_eq!(never, !expected, "{stop:?}");
-        }
+        let stops = [("e", true), ("###", false), ("ed\",\"b", true), ("bred", false)];
+        check_verdicts(&compact(choice)?, &stops)?;
         assert_eq!(compact(note)?.stop_inside("")?, Inside::Never);
         let number = r#"{"type": "array", "items": {"type": ["number", "null"]}}"#;
-        for (stop, expected) in
-            [("]\n", false), (",nul", true), ("],", false), ("E", true), (",5", true), ("x", false)]
-        {
-            assert_eq!(check_witness(&compact(number)?, stop)?, expected, "{stop:?}");
-            let never = compact(number)?.stop_inside(stop)? == Inside::Never;
-            assert_eq!(never, !expected, "{stop:?}");
-        }
+        let stops = [
+            ("]\n", false),
+            (",nul", true),
+            ("],", false),
+            ("E", true),
+            (",5", true),
+            ("x", false),
+        ];
+        check_verdicts(&compact(number)?, &stops)?;
         // Too many lengths to look at, for what is not found.
         let long = compact(&note.replace("60", "100000"))?;
         assert_eq!(long.stop_inside("\n")?, Inside::Unknown);
