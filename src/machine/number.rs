@@ -178,6 +178,38 @@ impl NumberMachine {
         }
     }
 
+    /// Whether at most `bytes` more bytes can complete a number from `state`.
+    ///
+    /// Besides digits these are at most a point, an `e` and a sign on either side. So it is arithmetic too: each of the
+    /// few ways to have some of them, with all other bytes for digits.
+    pub fn suffices(&self, state: &NumberState, bytes: u32) -> bool {
+        let after = |byte: u8, bytes: u32| {
+            self.step(state, byte).is_some_and(|next| self.suffices(&next, bytes))
+        };
+        match (&state.0, bytes.checked_sub(1)) {
+            (State::Start, Some(bytes)) => {
+                (b'0'..=b'9').chain([b'-']).any(|byte| after(byte, bytes))
+            }
+            (State::Minus, Some(bytes)) => (b'0'..=b'9').any(|byte| after(byte, bytes)),
+            (State::Start | State::Minus, None) => false,
+            (State::Digits { negative, left, plain, mantissa }, less) => {
+                let (values, left) = (&self.values, *left);
+                let Some(side) = values.sides[usize::from(*negative)].as_ref() else {
+                    return false;
+                };
+                let plain = plain.as_ref().is_some_and(|plain| {
+                    plain.is_live_without_point(values, side, left.min(bytes))
+                        || less.is_some_and(|less| plain.is_live(values, side, left.min(less)))
+                });
+                plain
+                    || mantissa
+                        .as_ref()
+                        .is_some_and(|mantissa| mantissa.suffices(values, side, left, bytes))
+            }
+            (State::Exponent(exponent), _) => exponent.suffices(bytes),
+        }
+    }
+
     fn first(&self, negative: bool, digit: u8) -> Option<State> {
         if self.whole && negative && digit == 0 {
             // Parsers read `-0` as a floating-point number.

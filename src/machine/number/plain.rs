@@ -231,6 +231,19 @@ impl Plain {
         }
     }
 
+    /// Whether at most `left` more digits can complete it without another byte: no point is written any more.
+    pub(super) fn is_live_without_point(&self, values: &Values, side: &Side, left: u32) -> bool {
+        match self.place {
+            _ if self.accepts(values, side) => true,
+            Place::Zero => false,
+            Place::Frac(_) => self.is_live(values, side, left),
+            Place::Int(count) => (1..=left).any(|more| {
+                let (bounds, more) = (self.against(side, count + more), i64::from(more));
+                self.reach(values, side, bounds, more, more, 0)
+            }),
+        }
+    }
+
     /// Whether a value lies within reach with `more` digits before the point to come, see [`Reach`].
     fn reach(
         &self,

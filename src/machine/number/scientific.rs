@@ -237,7 +237,35 @@ impl Mantissa {
         self.candidates(values, side).any(|x| self.reach(values, side, x, left))
     }
 
-    /// Exponents of which one works if any does.
+    /// Whether at most `bytes` more bytes can complete it, of which at most `left` are digits.
+    pub(super) fn suffices(&self, values: &Values, side: &Side, left: u32, bytes: u32) -> bool {
+        let as_is = self.exponents(values, side);
+        [false, true].into_iter().any(|negative| {
+            // The `e`, and a `-`.
+            let Some(bytes) = bytes.checked_sub(1 + u32::from(negative)) else { return false };
+            let digits = |marks: u32| Some(left.min(bytes.checked_sub(marks)?));
+            // As it is (with a zero after a bare point) ...
+            let pending = u32::from(self.frac == Some(0));
+            let fits = |digits: u32| {
+                let digits = digits.checked_sub(pending)?;
+                let (lo, hi) = as_is?;
+                let (lo, hi) = if negative { (-hi, -lo) } else { (lo, hi) };
+                Some(Exponent::signed(lo, hi, digits).is_live())
+            };
+            if digits(0).and_then(fits) == Some(true) {
+                return true;
+            }
+            // ... or with more digits, see `is_live`, before which there is a point.
+            digits(u32::from(self.frac.is_none())).is_some_and(|digits| match values.free {
+                true => self.top.is_none() && digits >= 2 && !negative,
+                false => self
+                    .candidates(values, side)
+                    .any(|x| (x < 0) == negative && self.reach(values, side, x, digits)),
+            })
+        })
+    }
+
+    /// Exponents of which one works if any does; also among those below zero, and among the others.
     ///
     /// Without excluded units, more is better for divisibility, so only the greatest exponents count: the one
     /// at which the upper bound bites, the next, and the greatest of each number of digits; and the
@@ -403,6 +431,17 @@ impl Exponent {
                 self.accepts() || (1..=left).any(|more| self.fits(more).is_some())
             }
             Self::Any { .. } => true,
+        }
+    }
+
+    /// Whether at most `bytes` more bytes can complete it.
+    pub(super) fn suffices(&self, bytes: u32) -> bool {
+        match *self {
+            Self::Mark { lo, hi, left } => {
+                Self::signed(lo, hi, left.min(bytes)).is_live()
+                    || bytes > 0 && Self::signed(-hi, -lo, left.min(bytes - 1)).is_live()
+            }
+            Self::Digits { .. } | Self::Any { .. } => self.with_left(bytes).is_live(),
         }
     }
 

@@ -101,7 +101,8 @@ impl Phase {
 }
 
 /// Walks all beginnings of numbers; at each the automaton must be alive exactly if the definition
-/// accepts some text below it, and accept exactly if the definition does.
+/// accepts some text below it, accept exactly if the definition does, and know how many more bytes the
+/// shortest such text has.
 struct Walk<'a> {
     spec: &'a NumberSpec,
     machine: Option<&'a NumberMachine>,
@@ -113,37 +114,49 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// The fewest bytes that make `text` a number of the set, if any do.
     fn visit(
         &mut self,
         text: &mut String,
         phase: Phase,
         left: usize,
         state: Option<NumberState>,
-    ) -> bool {
+    ) -> Option<u32> {
         let whole = matches!(phase, Phase::Zero | Phase::Int | Phase::Frac | Phase::Exponent);
         let expected = whole && naive_accepts(self.spec, self.max_digits, text);
         let machine = self.machine;
         let accepts =
             std::iter::zip(machine, &state).any(|(machine, state)| machine.accepts(state));
         assert_eq!(accepts, expected, "{:?} accepts {text:?}", self.spec);
-        let mut live = expected;
+        let mut fewest = expected.then_some(0);
         for next in self.digits.chars().chain(".-+eE".chars()) {
             let next_state = std::iter::zip(machine, &state)
                 .find_map(|(machine, state)| machine.step(state, next as u8));
             text.push(next);
             let left = left.checked_sub(usize::from(next.is_ascii_digit()));
             match (phase.next(next as u8), left) {
-                (Some(phase), Some(left)) => live |= self.visit(text, phase, left, next_state),
+                (Some(phase), Some(left)) => {
+                    let after = self.visit(text, phase, left, next_state).map(|bytes| bytes + 1);
+                    fewest = fewest.into_iter().chain(after).min();
+                }
                 _ => assert_eq!(next_state, None, "{:?} lives after {text:?}", self.spec),
             }
             text.pop();
         }
-        assert!(state.is_some() >= live, "{:?} is dead after {text:?}", self.spec);
+        assert!(state.is_some() >= fewest.is_some(), "{:?} is dead after {text:?}", self.spec);
         if self.all {
+            let live = fewest.is_some();
             assert_eq!(state.is_some(), live, "{:?} lives after {text:?}: {state:?}", self.spec);
         }
+        for (machine, state) in std::iter::zip(machine, &state) {
+            let Some(fewest) = fewest else { continue };
+            let enough = machine.suffices(state, fewest);
+            assert!(enough, "{:?}: {fewest} bytes are enough after {text:?}", self.spec);
+            let less = self.all && (0..fewest).any(|bytes| machine.suffices(state, bytes));
+            assert!(!less, "{:?}: {fewest} bytes are needed after {text:?}", self.spec);
+        }
         self.states.extend(state);
-        live
+        fewest
     }
 }
 
