@@ -25,8 +25,15 @@ pub struct Chunk {
     pub chars: Range<usize>,
 }
 
+/// Bytes of text whose tokens are asked for at once, about: a tokenizer may need longer to begin than for a sentence.
+const BLOCK: usize = 4096;
+
 /// Cuts `text` into parts of at most `most` tokens, of which the last ones, up to `overlap`, are the first ones of the next part.
-/// `tokens` counts the tokens of a piece of text.
+/// `tokens` gives the lengths in bytes of the tokens of a piece of text; what it refuses as [`Kind::TooLarge`] it is asked
+/// in halves.
+///
+/// It is asked about all of the text once, some kilobytes at a time, and a token counts where it ends. So a part that is
+/// tokenized alone may have a token or two more, at its borders.
 ///
 /// # Errors
 /// [`Kind::BadArgument`] if not even one character fits; those of `tokens`.
@@ -34,7 +41,7 @@ pub fn chunks(
     text: &str,
     most: usize,
     overlap: usize,
-    tokens: &mut dyn FnMut(&str) -> Result<usize>,
+    tokens: &mut dyn FnMut(&str) -> Result<Vec<usize>>,
 ) -> Result<Vec<Chunk>> {
     let pieces = pieces(text, most, tokens)?;
     let (mut chunks, mut first, mut chars) = (Vec::new(), 0, Chars { text, byte: 0, chars: 0 });
@@ -88,28 +95,76 @@ struct Piece {
 fn pieces(
     text: &str,
     most: usize,
-    tokens: &mut dyn FnMut(&str) -> Result<usize>,
+    tokens: &mut dyn FnMut(&str) -> Result<Vec<usize>>,
 ) -> Result<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut open: Vec<Range<usize>> = sentences(text);
+    let ends = ends(text, &open, tokens)?;
     open.reverse();
     while let Some(bytes) = open.pop() {
-        let piece = &text[bytes.clone()];
-        // Hardly any token has 64 bytes: what is far too long need not be counted.
-        let count = if piece.len() / 64 > most { usize::MAX } else { tokens(piece)? };
+        let before = |place: usize| ends.partition_point(|&end| end <= place);
+        let count = before(bytes.end) - before(bytes.start);
         if count <= most {
             pieces.push(Piece { bytes, tokens: count });
             continue;
         }
-        let Some(middle) = middle(piece) else {
+        let Some(halves) = halves(text, &bytes) else {
             let message =
                 format!("a part of {most} tokens has no room for {count} of one character");
             return Err(Error::new(Kind::BadArgument, message).help("allow longer parts"));
         };
-        let middle = bytes.start + middle;
-        open.extend([middle..bytes.end, bytes.start..middle]);
+        open.extend(halves);
     }
     Ok(pieces)
+}
+
+/// Where the tokens of a text end, in order.
+fn ends(
+    text: &str,
+    sentences: &[Range<usize>],
+    tokens: &mut dyn FnMut(&str) -> Result<Vec<usize>>,
+) -> Result<Vec<usize>> {
+    let mut ends = Vec::with_capacity(text.len() / 4);
+    for block in blocks(sentences) {
+        let mut open = vec![block];
+        while let Some(bytes) = open.pop() {
+            let is_long = bytes.len() > 2 * BLOCK;
+            if let Some(halves) = halves(text, &bytes).filter(|_| is_long) {
+                open.extend(halves);
+                continue;
+            }
+            match tokens(&text[bytes.clone()]) {
+                // Some tokenizers put a space before a text: a token ends in it all the same.
+                Ok(lens) => ends.extend(lens.iter().scan(bytes.start, |at, len| {
+                    *at = (*at + len).min(bytes.end);
+                    Some(*at)
+                })),
+                Err(error) if *error.kind() == Kind::TooLarge => {
+                    open.extend(halves(text, &bytes).ok_or(error)?);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Sentences in a row as long as they fit a block, one at least.
+fn blocks(sentences: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut blocks: Vec<Range<usize>> = Vec::new();
+    for sentence in sentences {
+        match blocks.last_mut() {
+            Some(block) if sentence.end - block.start <= BLOCK => block.end = sentence.end,
+            _ => blocks.push(sentence.clone()),
+        }
+    }
+    blocks
+}
+
+/// The second and the first half of a piece, as a stack wants them; `None` for one character.
+fn halves(text: &str, bytes: &Range<usize>) -> Option<[Range<usize>; 2]> {
+    let middle = bytes.start + middle(&text[bytes.clone()])?;
+    Some([middle..bytes.end, bytes.start..middle])
 }
 
 /// The ranges of the sentences, which cover the text; white space belongs to the sentence before it.
@@ -133,12 +188,20 @@ fn sentences(text: &str) -> Vec<Range<usize>> {
 /// Where to halve a piece: after white space in the middle half, else at the middle; `None` for one character.
 fn middle(piece: &str) -> Option<usize> {
     let (quarter, half) = (piece.len() / 4, piece.len() / 2);
-    let borders = piece.char_indices().map(|(at, _)| at).filter(|&at| at > 0);
-    let is_space = |&at: &usize| piece[..at].ends_with(char::is_whitespace);
-    let central = |at: &usize| (quarter..=piece.len() - quarter).contains(at);
     let distance = |at: &usize| at.abs_diff(half);
-    let spaces = borders.clone().filter(|at| central(at) && is_space(at)).min_by_key(distance);
-    spaces.or_else(|| borders.min_by_key(distance))
+    let center = (half..=piece.len()).find(|&at| piece.is_char_boundary(at))?;
+    let (before, after) = piece.split_at(center);
+    // The nearest place after white space on either side: nothing farther off is looked at.
+    let left = before.char_indices().rev().find(|(_, c)| c.is_whitespace());
+    let left = left.map(|(at, c)| at + c.len_utf8());
+    let right = after.char_indices().find(|(_, c)| c.is_whitespace());
+    let right = right.map(|(at, c)| center + at + c.len_utf8());
+    let central = |at: &usize| (quarter..=piece.len() - quarter).contains(at);
+    let spaces = [left, right].into_iter().flatten().filter(|at| *at > 0 && *at < piece.len());
+    let space = spaces.filter(central).min_by_key(distance);
+    let previous = before.char_indices().next_back().map(|(at, _)| at);
+    let any = [previous, Some(center)].into_iter().flatten();
+    space.or_else(|| any.filter(|at| *at > 0 && *at < piece.len()).min_by_key(distance))
 }
 
 #[cfg(test)]
@@ -146,8 +209,12 @@ mod tests {
     use super::*;
     use crate::sample::random::mix;
 
-    fn words(text: &str) -> Result<usize> {
-        Ok(text.split_whitespace().count().max(1))
+    fn words(text: &str) -> Result<Vec<usize>> {
+        Ok(text.split_inclusive(' ').map(str::len).collect())
+    }
+
+    fn characters(text: &str) -> Result<Vec<usize>> {
+        Ok(text.chars().map(char::len_utf8).collect())
     }
 
     #[test]
@@ -176,7 +243,7 @@ mod tests {
         let text = [40, 30, 50, 20].map(sentence).concat();
         let chunks = chunks(&text, 100, 60, &mut words)?;
         let counts: Vec<usize> =
-            chunks.iter().map(|c| words(&text[c.bytes.clone()])).collect::<Result<_>>()?;
+            chunks.iter().map(|c| text[c.bytes.clone()].split_whitespace().count()).collect();
         assert_eq!(counts, [70, 100]);
         Ok(())
     }
@@ -189,8 +256,7 @@ mod tests {
                 .map(|i| letters[(mix(seed * 1000 + i) % 9) as usize])
                 .collect();
             let (most, overlap) = (1 + mix(seed + 7) as usize % 40, mix(seed + 9) as usize % 30);
-            let mut bytes = |text: &str| Ok(text.chars().count());
-            let chunks = chunks(&text, most, overlap, &mut bytes)?;
+            let chunks = chunks(&text, most, overlap, &mut characters)?;
             let mut end = 0;
             for (i, chunk) in chunks.iter().enumerate() {
                 let part = &text[chunk.bytes.clone()];
@@ -204,7 +270,53 @@ mod tests {
             }
             assert_eq!(end, text.len());
         }
-        assert!(chunks("日", 0, 0, &mut |_| Ok(1)).is_err());
+        assert!(chunks("日", 0, 0, &mut characters).is_err());
         Ok(())
+    }
+
+    #[test]
+    fn the_tokenizer_reads_a_long_text_once_and_is_seldom_called() -> Result<()> {
+        let short = "A few words. ".repeat(20_000);
+        for text in [short.as_str(), &"word ".repeat(50_000), &"日".repeat(50_000)] {
+            let (mut calls, mut bytes) = (0, 0);
+            let mut tokens = |text: &str| {
+                (calls, bytes) = (calls + 1, bytes + text.len());
+                characters(text)
+            };
+            let chunks = chunks(text, 50, 10, &mut tokens)?;
+            assert!(chunks.iter().all(|chunk| chunk.chars.len() <= 50));
+            assert_eq!(bytes, text.len());
+            assert!(calls <= text.len() / 1_000, "{calls} calls for {bytes} bytes");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_tokenizer_that_refuses_long_texts_is_asked_in_pieces() -> Result<()> {
+        let text = "Is it so? No, it is not; 日本. ".repeat(500);
+        let mut small = |text: &str| match text.len() {
+            0..=100 => characters(text),
+            _ => Err(Error::new(Kind::TooLarge, "too long")),
+        };
+        let expected = chunks(&text, 70, 20, &mut characters)?;
+        assert_eq!(chunks(&text, 70, 20, &mut small)?, expected);
+        let mut nothing = |_: &str| Err(Error::new(Kind::TooLarge, "too long"));
+        assert_eq!(chunks(&text, 70, 20, &mut nothing).unwrap_err().kind(), &Kind::TooLarge);
+        Ok(())
+    }
+
+    #[test]
+    fn halves_part_at_white_space_near_the_middle() {
+        for (piece, expected) in [
+            ("ab cd ef", Some(3)),
+            ("abcd efg", Some(5)),
+            ("a bcdefghijk", Some(6)),
+            ("日本", Some(3)),
+            ("a日", Some(1)),
+            ("日", None),
+            ("", None),
+        ] {
+            assert_eq!(middle(piece), expected, "{piece}");
+        }
     }
 }

@@ -8,11 +8,11 @@ use crate::extract::docs::Doc;
 use crate::extract::route::{Router, Told};
 use crate::report::Failure;
 use crate::verify::Complaint;
-use constrain::Kind;
 use constrain::decode::{Outcome, Request};
 use constrain::extract::{Chunk, Extraction, Extractor, FieldInfo, Merged, Origin, chunks, merge};
 use constrain::model::Model;
 use constrain::serve::{Client, Ticket};
+use constrain::{Error, Kind};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ pub struct Worker<'a> {
     client: Client,
     router: Option<Router<'a>>,
     limits: Limits,
-    stop: &'a AtomicBool,
+    stop: &'static AtomicBool,
 }
 
 /// How long parts of documents may be, in tokens.
@@ -95,7 +95,7 @@ impl<'a> Worker<'a> {
     pub fn new(
         ask: &'a Ask,
         (client, again): (Client, Option<Again<'a>>),
-        stop: &'a AtomicBool,
+        stop: &'static AtomicBool,
     ) -> Result<Self, Failure> {
         let (vocabulary, context) =
             client.ask(|model| (model.vocabulary().clone(), model.context_len()))?;
@@ -136,7 +136,8 @@ impl<'a> Worker<'a> {
         loop {
             let next = if queue.len() < window { docs.next() } else { None };
             if let Some(doc) = next {
-                queue.push_back(self.begin(doc?)?);
+                let Some(pending) = self.begin(doc?)? else { return Ok(false) };
+                queue.push_back(pending);
                 continue;
             }
             let Some(first) = queue.pop_front() else { return Ok(true) };
@@ -145,29 +146,56 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Begins a document.
+    /// Begins a document; `None` if the user wants to stop.
     ///
     /// # Errors
     /// The model is gone.
-    fn begin(&self, doc: Doc) -> Result<Pending, Failure> {
-        let parts = match doc.text.clone() {
-            Err(problem) => Err(problem),
-            Ok(text) => {
-                let (extractor, limits) = (self.extractor.clone(), self.limits);
-                let requests = self.client.ask(move |m| requests(&extractor, m, &text, limits))?;
-                match requests {
-                    Err(error) => Err(error.to_string()),
-                    Ok(requests) => Ok(requests
-                        .into_iter()
-                        .map(|(chunk, request)| {
-                            let ticket = self.client.submit(request.clone())?;
-                            Ok(Part { chunk, request, ticket })
-                        })
-                        .collect::<Result<Vec<Part>, Failure>>()?),
+    fn begin(&self, doc: Doc) -> Result<Option<Pending>, Failure> {
+        let parts = match &doc.text {
+            Err(problem) => Err(problem.clone()),
+            Ok(text) => self.parts(text)?,
+        };
+        Ok((!self.is_stopped()).then_some(Pending { doc, parts }))
+    }
+
+    /// Submits the parts of a document; why that cannot be done. What the model's thread is asked for at a time is
+    /// short, but for the borders of the parts: other documents go on meanwhile.
+    fn parts(&self, text: &str) -> Result<Result<Vec<Part>, String>, Failure> {
+        let (extractor, limits, stop) = (self.extractor.clone(), self.limits, self.stop);
+        let whole = text.to_owned();
+        // Most documents are one part: nothing else is asked for them.
+        let begun = self.client.ask(move |model| {
+            let chunks = cut(model, &whole, limits, stop)?;
+            let is_one = chunks.len() == 1;
+            let only = is_one.then(|| extractor.request(model, &whole)).transpose()?;
+            Ok::<_, Error>((chunks, only))
+        })?;
+        let (chunks, mut only) = match begun {
+            Ok(begun) => begun,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut parts = Vec::new();
+        for chunk in chunks {
+            if self.is_stopped() {
+                break;
+            }
+            let request = match only.take() {
+                Some(request) => Ok(request),
+                None => {
+                    let part = text.get(chunk.bytes.clone()).unwrap_or_default().to_owned();
+                    let extractor = self.extractor.clone();
+                    self.client.ask(move |model| extractor.request(model, &part))?
+                }
+            };
+            match request {
+                Err(error) => return Ok(Err(error.to_string())),
+                Ok(request) => {
+                    let ticket = self.client.submit(request.clone())?;
+                    parts.push(Part { chunk, request, ticket });
                 }
             }
-        };
-        Ok(Pending { doc, parts })
+        }
+        Ok(Ok(parts))
     }
 
     /// Waits for what becomes of a document; `None` if the user wants to stop.
@@ -270,27 +298,30 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// What is to be decoded for a document, part by part.
-fn requests(
-    extractor: &Extractor,
+/// The parts of a document.
+///
+/// # Errors
+/// Those of the tokenizer; [`Kind::Cancelled`] if the user wants to stop.
+fn cut(
     model: &dyn Model,
     text: &str,
     limits: Limits,
-) -> constrain::Result<Vec<(Chunk, Request)>> {
-    let mut count = |text: &str| match model.tokenize(text, false) {
-        Ok(tokens) => Ok(tokens.len()),
-        Err(error) if *error.kind() == Kind::TooLarge => Ok(usize::MAX),
-        Err(error) => Err(error),
+    stop: &AtomicBool,
+) -> constrain::Result<Vec<Chunk>> {
+    let whole = Chunk { bytes: 0..text.len(), chars: 0..text.chars().count() };
+    match model.tokenize(text, false) {
+        Ok(tokens) if tokens.len() <= limits.most => return Ok(vec![whole]),
+        Err(error) if *error.kind() != Kind::TooLarge => return Err(error),
+        _ => {}
+    }
+    let mut lens = |text: &str| {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::new(Kind::Cancelled, "interrupted"));
+        }
+        let len = |token| model.vocabulary().bytes(token).map_or(0, <[u8]>::len);
+        Ok(model.tokenize(text, false)?.into_iter().map(len).collect())
     };
-    let parts = match count(text)? <= limits.most {
-        true => vec![Chunk { bytes: 0..text.len(), chars: 0..text.chars().count() }],
-        false => chunks(text, limits.most, limits.overlap, &mut count)?,
-    };
-    let request = |chunk: Chunk| {
-        let part = text.get(chunk.bytes.clone()).unwrap_or_default();
-        Ok((chunk, extractor.request(model, part)?))
-    };
-    parts.into_iter().map(request).collect()
+    chunks(text, limits.most, limits.overlap, &mut lens)
 }
 
 /// What is known of a value and of the single values in it.
@@ -346,6 +377,24 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use constrain::model::scripted::ScriptedModel;
+
+    #[test]
+    fn the_cutting_of_a_long_document_can_be_interrupted() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let model = ScriptedModel::following("{}");
+        let text = "Something happens. ".repeat(3_000);
+        let limits = Limits { most: 100, overlap: 20 };
+        let chunks = cut(&model, &text, limits, &STOP).expect("parts");
+        assert!(chunks.len() > 100, "{}", chunks.len());
+        for chunk in chunks {
+            let part = model.tokenize(&text[chunk.bytes], false).expect("tokens");
+            assert!(part.len() <= limits.most, "{}", part.len());
+        }
+        STOP.store(true, Ordering::Relaxed);
+        let stopped = cut(&model, &text, limits, &STOP).expect_err("an end");
+        assert_eq!(*stopped.kind(), Kind::Cancelled);
+    }
 
     #[test]
     fn values_go_on_one_line_as_they_were_spelled() {
