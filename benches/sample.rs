@@ -4,7 +4,9 @@
 //! 2,000 steps on rows of different shapes. Budgets: 5 µs with 64 allowed tokens, 60 µs dense.
 
 use constrain::matcher::Mask;
+use constrain::sample::logprob::log_probs;
 use constrain::sample::{Sampler, Settings, Step};
+use std::hint::black_box;
 use std::time::Instant;
 
 const VOCABULARY: usize = 131_072;
@@ -36,6 +38,9 @@ fn main() -> constrain::Result<()> {
                 let (median, high) = measure(settings, &rows, mask)?;
                 println!("  {mask_name:14} {name:28} {median:7.1} µs {high:7.1} µs");
             }
+            let (median, high) =
+                time(&rows, mask, |step| log_probs(step, 17, 5).map(|found| _ = black_box(found)))?;
+            println!("  {mask_name:14} {:28} {median:7.1} µs {high:7.1} µs", "log-probabilities");
         }
     }
     Ok(())
@@ -48,12 +53,21 @@ fn measure(
     mask: Mask<'_>,
 ) -> constrain::Result<(f64, f64)> {
     let mut sampler = Sampler::new(settings.clone(), 0)?;
+    time(rows, mask, |step| sampler.sample(step).map(|token| _ = black_box(token)))
+}
+
+/// The same of anything that is done with a step.
+fn time(
+    rows: &[Vec<f32>],
+    mask: Mask<'_>,
+    mut f: impl FnMut(&Step<'_>) -> constrain::Result<()>,
+) -> constrain::Result<(f64, f64)> {
     let mut times = Vec::with_capacity(STEPS);
     for position in 0..STEPS {
         let logits = &rows[position % rows.len()];
         let step = Step { logits, mask: Some(mask), history: &[], position: position as u64 };
         let clock = Instant::now();
-        std::hint::black_box(sampler.sample(&step)?);
+        f(&step)?;
         times.push(clock.elapsed().as_nanos() as f64 / 1000.0);
     }
     times.sort_by(f64::total_cmp);

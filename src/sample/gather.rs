@@ -14,11 +14,15 @@
 use crate::error::{Error, Kind, Result};
 use crate::matcher::Mask;
 use crate::sample::rest::{Precision, Scale};
-use crate::sample::weight::Candidate;
+use crate::sample::weight::{Candidate, exp, exps, near_exps, select, sort};
 use crate::vocab::TokenId;
+use std::ops::AddAssign;
 
 /// Tokens in a block.
 const BLOCK: usize = 64;
+
+/// Tokens with a logit so far below the largest weigh little, see [`Row::sums`].
+const NEAR: f32 = 12.0;
 
 /// Bits of a word of a mask.
 const WORD: usize = 32;
@@ -118,6 +122,70 @@ impl<'a> Row<'a> {
         }
         for (at, _) in blocks.iter().enumerate().filter(|(_, bound)| **bound >= high) {
             bits(self.word(at)).for_each(|bit| visit((at * BLOCK) as TokenId + bit));
+        }
+    }
+
+    /// The `count` best allowed tokens, in their order. `blocks` is what [`Row::peak`] left there.
+    pub fn best(&self, count: usize, blocks: &[f32]) -> Vec<Candidate> {
+        let (mut found, mut low) = (Vec::new(), f32::NEG_INFINITY);
+        if count == 0 {
+            return found;
+        }
+        let mut visit = |id: TokenId| {
+            let logit = self.logit(id);
+            if logit >= low {
+                found.push(Candidate::new(id, logit));
+            }
+            // Sorted out now and then, so that most of the row is only compared.
+            if found.len() >= 2 * count + BLOCK {
+                keep(&mut found, count);
+                low = found.iter().map(Candidate::logit).fold(f32::INFINITY, f32::min);
+            }
+            low
+        };
+        if let Some(Mask::Sparse(ids)) = self.mask {
+            ids.iter().for_each(|&id| _ = visit(id));
+        } else {
+            let mut low = f32::NEG_INFINITY;
+            for (at, bound) in blocks.iter().enumerate() {
+                if *bound >= low {
+                    let ids = bits(self.word(at)).map(|bit| (at * BLOCK) as TokenId + bit);
+                    ids.for_each(|id| low = visit(id));
+                }
+            }
+        }
+        keep(&mut found, count);
+        sort(&mut found);
+        found
+    }
+
+    /// The sums of `e^(logit - max)` over all tokens of the row, and over the allowed ones. `max` is at least the largest
+    /// allowed logit (if it is not the largest of all, the first sum means nothing), `bounds` what [`Row::peak`] left for the
+    /// row without a mask.
+    ///
+    /// Blocks that reach within [`NEAR`] of the largest logit are summed in double precision, the others in single precision: they
+    /// are off by about 1e-6 of what they weigh, and mostly they weigh next to nothing.
+    pub fn sums(&self, max: f32, bounds: &[f32]) -> (f64, f64) {
+        let (full, tail) = self.logits.as_chunks::<BLOCK>();
+        let padded = pad(tail);
+        let blocks = full.iter().chain((!tail.is_empty()).then_some(&padded));
+        let (mut all, mut allowed) = (0.0, 0.0);
+        for (at, (block, bound)) in blocks.zip(bounds).enumerate() {
+            let is_near = *bound > max - NEAR;
+            let (sum, part) = match (self.mask, is_near) {
+                (Some(Mask::Dense(_)), true) => split(&exps(block, max), self.word(at)),
+                (Some(Mask::Dense(_)), false) => split(&near_exps(block, max), self.word(at)),
+                (_, true) => (lanes(&exps(block, max)), 0.0),
+                (_, false) => (lanes(&near_exps(block, max)), 0.0),
+            };
+            all += sum;
+            allowed += part;
+        }
+        let power = |&id: &TokenId| exp(f64::from(self.logit(id)) - f64::from(max));
+        match self.mask {
+            None => (all, all),
+            Some(Mask::Dense(_)) => (all, allowed),
+            Some(Mask::Sparse(ids)) => (all, ids.iter().map(power).sum()),
         }
     }
 
@@ -226,6 +294,33 @@ fn pad(tail: &[f32]) -> [f32; BLOCK] {
     let mut padded = [f32::NEG_INFINITY; BLOCK];
     padded[..tail.len()].copy_from_slice(tail);
     padded
+}
+
+/// Keeps the first `count` of the order.
+fn keep(candidates: &mut Vec<Candidate>, count: usize) {
+    select(candidates, count);
+    candidates.truncate(count);
+}
+
+/// The sum of all values of a block, and of those that a mask selects.
+fn split<T: Copy + Default + AddAssign + Into<f64>>(values: &[T; BLOCK], word: u64) -> (f64, f64) {
+    let all = lanes(values);
+    let selected = match word {
+        u64::MAX => all,
+        word => bits(word).map(|bit| values[bit as usize].into()).sum(),
+    };
+    (all, selected)
+}
+
+/// The sum, in lanes.
+fn lanes<T: Copy + Default + AddAssign + Into<f64>>(values: &[T; BLOCK]) -> f64 {
+    let mut sums = [T::default(); 8];
+    for eight in values.as_chunks::<8>().0 {
+        for j in 0..8 {
+            sums[j] += eight[j];
+        }
+    }
+    sums.into_iter().map(Into::into).sum()
 }
 
 /// The positions of the set bits, ascending.
