@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
             return Err(damaged("it is too short"));
         };
         if header[..8] != magic[..] {
-            return Err(Error::new(Kind::BadArtefact, "this is no such file")
-                .help("give a file that this program has written, see `constrain compile`"));
+            return Err(Error::new(Kind::BadArtefact, "this is no file of a compiled constraint")
+                .help("give a file that `constrain compile` or `Constraint::save` has written"));
         }
         if header[8..12] != version.to_le_bytes() {
             let message = "the file was written by another version of constrain";

@@ -173,6 +173,11 @@ fn bad_rows_become_error_rows() {
     let refused = run(&mut extract(&["--schema", &schema, "--input", &docs, "--output", &other]));
     ended(&refused, 2);
     assert_eq!(std::fs::read_to_string(&other).ok().as_deref(), Some("{\"a\": 1}\n"));
+    // Nor is it taken for a torn row.
+    let note = folder.file("note.txt", "a note without a line break");
+    let refused = run(&mut extract(&["--schema", &schema, "--input", &docs, "--output", &note]));
+    ended(&refused, 2);
+    assert_eq!(std::fs::read_to_string(&note).ok().as_deref(), Some("a note without a line break"));
 }
 
 #[test]
@@ -213,7 +218,7 @@ fn folders_long_documents_tables_and_pages() {
     let args = ["--schema", &schema, "--input", &input, "--output", &out, "--html", &html];
     let more = ["--format", "csv", "--ctx-size", "1200", "--overlap-tokens", "100"];
     let said = ended(&run(extract(&args).args(more)), 1);
-    assert!(said.contains("2 values and 1 errors"), "{said}");
+    assert!(said.contains("2 values and 1 error; 3 rows now"), "{said}");
     let done = rows(&folder.path("out.csv.jsonl"));
     assert_eq!(ids(&done), ["latin.txt", "long.txt", "sub/<b>.txt"]);
     assert!(done[1]["parts"].as_u64().is_some_and(|parts| parts > 1), "{}", done[1]);
@@ -234,6 +239,34 @@ fn folders_long_documents_tables_and_pages() {
     let page = std::fs::read_to_string(&html).expect("a page");
     assert!(page.contains("sub/&lt;b&gt;.txt") && !page.contains("<b>"));
     assert!(page.find("latin.txt") < page.find("long.txt"), "errors come first");
+    assert!(said.contains("the first error now: \"latin.txt\": the file is not UTF-8"), "{said}");
+}
+
+#[test]
+fn what_is_written_into_the_folder_of_documents_is_no_document() {
+    let folder = Folder::new("inside");
+    let schema = folder.file("s.json", SCHEMA);
+    folder.file("docs/a.txt", "One.");
+    folder.file("docs/b.txt", "Two.");
+    let (input, out) = (folder.path("docs"), folder.path("docs/out.csv"));
+    let html = folder.path("docs/review.html");
+    let args = ["--schema", &schema, "--input", &input, "--output", &out, "--html", &html];
+    for _ in 0..2 {
+        let said = ended(&run(extract(&args).args(["--format", "csv"])), 0);
+        assert!(said.contains("2 values and 0 errors"), "{said}");
+        assert_eq!(ids(&rows(&format!("{out}.jsonl"))), ["a.txt", "b.txt"]);
+    }
+}
+
+#[test]
+fn a_text_file_in_place_of_rows_is_pointed_out() {
+    let folder = Folder::new("no-rows");
+    let (schema, text) = (folder.file("s.json", SCHEMA), folder.file("a.txt", "Dear all,\nbye"));
+    let out = folder.path("out.jsonl");
+    let args = ["--schema", &schema, "--input", &text, "--output", &out];
+    let said = ended(&run(&mut extract(&args)), 1);
+    assert!(said.contains("warning: no line of") && said.contains("name their folder"), "{said}");
+    assert!(said.contains("0 values and 2 errors"), "{said}");
 }
 
 #[test]
@@ -354,7 +387,8 @@ fn compiled_schemas_are_kept() {
         outputs.push(std::fs::read(&out).expect("an output"));
     }
     assert!(outputs.windows(2).all(|pair| pair[0] == pair[1]));
-    let args = ["--schema", &schema, "--input", &docs, "--output", "x", "--cache", &docs];
+    let args =
+        ["--schema", &schema, "--input", &docs, "--output", &folder.path("x"), "--cache", &docs];
     ended(&run(&mut extract(&args)), 2);
 }
 
@@ -382,7 +416,7 @@ fn weak_fields_are_asked_for_again() {
         0,
     );
     let said = escalated(&alone, &[]);
-    assert!(said.contains("fields were asked for again"), "{said}");
+    assert!(said.contains("asked again for") && said.contains("a surer answer"), "{said}");
     escalated(&both, &["--escalate-model", "scripted:8", "--details", "--html", &html]);
     let (first, alone, both) = (rows(&first), rows(&alone), rows(&both));
     validate(&alone);
@@ -431,7 +465,7 @@ fn weak_fields_are_asked_for_again() {
             .args(["--escalate-below", "0.2"]));
     ended(&other, 2);
     for wrong in [&["--escalate-below", "1.5"][..], &["--escalate-model", "scripted:8"]] {
-        let args = ["--schema", &schema, "--input", &docs, "--output", "x"];
+        let args = ["--schema", &schema, "--input", &docs, "--output", &folder.path("x")];
         ended(&run(extract(&args).args(wrong)), 2);
     }
 }
@@ -450,9 +484,13 @@ fn what_cannot_work_is_refused_before_the_model() {
         &["--schema", &schema, "--input", &docs, "--output", &out, "--examples", &bad],
         &["--schema", &schema, "--input", &docs, "--output", &out, "--ctx-size", "40"],
         &["--schema", &schema, "--input", &docs, "--output", &out, "--temperature", "-1"],
+        &["--schema", &schema, "--input", &docs, "--output", &folder.path("")],
     ] {
         ended(&run(&mut extract(args)), 2);
     }
+    let long = folder.file("long.json", r#"{"type": "string", "minLength": 9000}"#);
+    let args = ["--schema", &long, "--input", &docs, "--output", &out];
+    assert!(ended(&run(&mut extract(&args)), 2).contains("150 tokens are too few"));
     let html = folder.path("no/page.html");
     let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--html", &html];
     assert!(ended(&run(&mut extract(&args)), 2).contains("page.html"));
@@ -483,6 +521,16 @@ fn values_are_scored_against_their_labels() {
     for (n, row) in labels.iter_mut().enumerate() {
         row["text"] = format!("Document {n}. {}", "x".repeat(n % 40)).into();
     }
+    let strange = run(Command::new(env!("CARGO_BIN_EXE_constrain")).args([
+        "eval",
+        "--schema",
+        &schema,
+        "--labels",
+        &out,
+        "--outputs",
+        &docs,
+    ]));
+    assert!(ended(&strange, 2).contains("line 1: no row of an output"));
     labels[3]["value"]["name"] = "something else".into();
     labels[4]["value"]["lines"] = json!([{"n": 1}, {"n": 2}]);
     let found = labels[4]["value"]["lines"].clone();

@@ -332,7 +332,10 @@ fn a_compiled_constraint_takes_the_place_of_a_schema() {
     *bytes.last_mut().unwrap() ^= 1;
     let damaged = folder.file("damaged", &bytes);
     refused(&mask(&["--constraint", &damaged]), &["damaged", "checksum"]);
-    refused(&mask(&["--constraint", &schema]), &["no such file"]);
+    refused(
+        &mask(&["--constraint", &schema]),
+        &["s.json\": this is no file of a compiled constraint"],
+    );
     let both = ["--constraint", &file, "--whitespace", "compact"];
     assert_eq!(mask(&both).status.code(), Some(2));
 }

@@ -1,6 +1,7 @@
 //! The extractor: a schema and a way of asking, made ready for a vocabulary.
 
 use crate::constraint::Constraint;
+use crate::decode::output::within;
 use crate::decode::{Decoder, Outcome, Request};
 use crate::error::{Error, Kind, Result};
 use crate::expr::Document;
@@ -76,6 +77,8 @@ impl<T: DeserializeOwned> Extractor<T> {
     /// As [`Extractor::of`].
     pub fn with_constraint(constraint: Constraint, schema: &str, options: Options) -> Result<Self> {
         options.settings.check()?;
+        // Otherwise every single document would be refused.
+        within(&constraint, options.max_tokens)?;
         let value = options.schema.document.is_none().then(|| serde_json::from_str(schema).ok());
         let grounded = value.flatten().filter(spans::has_spans);
         let matcher = |document: &str| match &grounded {

@@ -255,7 +255,7 @@ impl Resources {
                     json,
                     "leads to a document that is not at hand; nothing is fetched",
                 )
-                .help("hand the document over in Options::documents, or copy it into \"$defs\""));
+                .help("copy it into \"$defs\"; in the library, Options::documents takes it"));
             };
             start = found;
             fragment

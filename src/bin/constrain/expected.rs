@@ -58,6 +58,8 @@ fn ranges(is_allowed: &dyn Fn(u8) -> bool) -> Vec<String> {
 fn show(byte: u8) -> String {
     match byte {
         b'"' => "'\"'".to_string(),
+        // In quotes it would look as if it belonged to them.
+        b'\\' => "a backslash".to_string(),
         byte => format!("\"{}\"", char::from(byte)),
     }
 }
@@ -82,6 +84,7 @@ mod tests {
         check(b"0123456789.", false, "\".\" or \"0\" to \"9\"");
         check(b"ab\xc3\xa9", true, "\"a\", \"b\", other characters or the end of the text");
         check(b" !\"#", false, "\" \" to \"#\"");
+        check(b"\\n", false, "a backslash or \"n\"");
     }
 
     #[test]

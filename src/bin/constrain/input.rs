@@ -81,7 +81,10 @@ pub fn json_line(line: &[u8], number: u64) -> Result<serde_json::Value, String> 
 }
 
 /// That a file can be written where it is to be written at the end: better to know before hours of work.
-pub fn check_folder_of(path: &Path) -> Result<(), Failure> {
+pub fn check_place_of(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::io("write", path, &std::io::Error::from(ErrorKind::IsADirectory)));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder.map(std::fs::metadata).transpose() {
         Ok(None) => Ok(()),

@@ -71,11 +71,11 @@ fn save(form: &Form, constraint: &Constraint) -> Result<Vec<u8>, Failure> {
 /// It is no such file, or damaged.
 pub fn read(path: &Path) -> Result<Form, Failure> {
     let bytes = input::read_bytes(path)?;
-    let saved = Saved::read(&bytes)?;
     let odd = |what: &str| {
         Failure::new(format!("{}: {what}", quote(&path.to_string_lossy())))
             .help("give a file that `constrain compile` has written")
     };
+    let saved = Saved::read(&bytes).map_err(|error| odd(error.message()))?;
     let note: Note =
         serde_json::from_slice(saved.note()).map_err(|_| odd("its note is of another program"))?;
     let syntax = note.syntax.map(|syntax| syntax.parse()).transpose()?;

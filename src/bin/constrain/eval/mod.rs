@@ -70,7 +70,7 @@ type Labels = HashMap<String, Value>;
 
 /// Runs `constrain eval`.
 pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
-    args.html.as_deref().map_or(Ok(()), input::check_folder_of)?;
+    args.html.as_deref().map_or(Ok(()), input::check_place_of)?;
     let ask = Ask::read(&args.ask, true)?;
     let labels = labels(args)?;
     let reports = match &args.outputs[..] {
@@ -149,6 +149,7 @@ fn asked(
         text_field: args.text_field.clone(),
         shard: (0, 1),
         fingerprint: String::new(),
+        apart: Vec::new(),
     };
     heed_signals()?;
     let progress = progress(labels.len(), 0, verbosity.quiet);
@@ -181,7 +182,12 @@ fn asked(
 fn written(path: &Path, args: &EvalArgs, labels: &Labels) -> Result<Report, Failure> {
     let mut report = Report::new(path.to_string_lossy());
     let mut left: HashMap<&String, &Value> = labels.iter().collect();
-    rows(path, &mut |_, row| {
+    rows(path, &mut |line, row| {
+        if row.get("id").is_none() || (row.get("value").is_none() && row.get("error").is_none()) {
+            let name = quote(&path.to_string_lossy());
+            return Err(Failure::new(format!("{name}, line {line}: no row of an output"))
+                .help("name what `constrain extract` has written"));
+        }
         let Some(label) = left.remove(&row["id"].to_string()) else { return Ok(()) };
         report.failed += usize::from(row.get("value").is_none());
         let sure = |pointer: &str| row["fields"][pointer]["p"].as_f64();

@@ -37,6 +37,8 @@ pub struct Docs {
     pub shard: (u64, u64),
     /// What their values depend on beside them.
     pub fingerprint: String,
+    /// Files that are none, though they are in the folder: what the program writes.
+    pub apart: Vec<PathBuf>,
 }
 
 /// A row as it was read.
@@ -52,7 +54,7 @@ impl Docs {
     /// The input cannot be read at all; what is wrong with one document is that document's.
     pub fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Doc, Failure>> + '_>, Failure> {
         let rows: Box<dyn Iterator<Item = Result<Row, Failure>> + '_> = match self.input.is_dir() {
-            true => Box::new(files(&self.input)?.into_iter().map(|path| Ok(self.file(&path)))),
+            true => Box::new(self.files()?.into_iter().map(|path| Ok(self.file(&path)))),
             false => Box::new(self.lines()?),
         };
         let mut seen: HashMap<blake3::Hash, u64> = HashMap::new();
@@ -77,6 +79,16 @@ impl Docs {
         let (index, count) = self.shard;
         let number = u64::from_str_radix(doc.key.get(..15).unwrap_or_default(), 16);
         number.unwrap_or(0) % count.max(1) == index
+    }
+
+    fn files(&self) -> Result<BTreeSet<PathBuf>, Failure> {
+        let mut files = files(&self.input)?;
+        let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
+        let apart: Vec<PathBuf> = self.apart.iter().filter_map(real).collect();
+        if !apart.is_empty() {
+            files.retain(|path| real(path).is_none_or(|path| !apart.contains(&path)));
+        }
+        Ok(files)
     }
 
     fn lines(&self) -> Result<impl Iterator<Item = Result<Row, Failure>> + '_, Failure> {

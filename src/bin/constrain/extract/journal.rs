@@ -31,14 +31,15 @@ impl Journal {
         let file = options.read(true).append(true).create(true).open(path).map_err(failure)?;
         let (mut done, mut whole) = (HashMap::new(), 0);
         for_each_line(&file, path, &mut |line| {
-            if line.last() != Some(&b'\n') {
-                return Ok(());
-            }
-            let (key, is_value) = row(line).ok_or_else(|| {
+            let stranger = || {
                 let name = quote(&path.to_string_lossy());
                 Failure::new(format!("{name} holds something else than rows of this program"))
                     .help("name another file with --output, or remove this one")
-            })?;
+            };
+            if line.last() != Some(&b'\n') {
+                return is_torn(line).then_some(()).ok_or_else(stranger);
+            }
+            let (key, is_value) = row(line).ok_or_else(stranger)?;
             whole += line.len() as u64;
             done.insert(key, is_value);
             Ok(())
@@ -74,9 +75,7 @@ impl Journal {
     /// Removes the error rows, so that their documents are tried again: in a copy that takes the file's place.
     pub fn drop_errors(self) -> Result<Self, Failure> {
         let Self { path, file, .. } = self;
-        let mut name = path.clone().into_os_string();
-        name.push(".new");
-        let copy = PathBuf::from(name);
+        let copy = copy(&path);
         let failure = |error| Failure::io("write", &copy, &error);
         let mut out = BufWriter::new(File::create(&copy).map_err(failure)?);
         for_each_line(&file, &path, &mut |line| match row(line) {
@@ -99,6 +98,13 @@ impl Journal {
         self.done.insert(key.to_owned(), is_value);
         Ok(())
     }
+}
+
+/// Where an output is written anew.
+pub fn copy(path: &Path) -> PathBuf {
+    let mut name = path.to_path_buf().into_os_string();
+    name.push(".new");
+    name.into()
 }
 
 /// Calls `f` with the lines of an output, with their line breaks.
@@ -130,6 +136,17 @@ pub fn for_each_row(
     })
 }
 
+/// Whether a last line without its line break can be the beginning of a row, which may be cut off: somebody else's file of
+/// one line must not be. Where a machine lost its power, zeros may stand for what was not written.
+fn is_torn(line: &[u8]) -> bool {
+    let begins = line.iter().zip(HEAD).all(|(byte, head)| byte == head);
+    let is_whole = serde_json::from_slice::<Value>(line).is_ok();
+    (begins && (!is_whole || row(line).is_some())) || line.iter().all(|&byte| byte == 0)
+}
+
+/// How a row begins.
+const HEAD: &[u8] = b"{\"id\":";
+
 /// The key of a row, and whether it is a value.
 fn row(line: &[u8]) -> Option<(String, bool)> {
     let row: Value = serde_json::from_slice(line).ok()?;
@@ -138,5 +155,22 @@ fn row(line: &[u8]) -> Option<(String, bool)> {
         (Some(_), None) => Some((key, true)),
         (None, Some(_)) => Some((key, false)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_a_torn_row_is_cut_off() {
+        for torn in ["{", "{\"id\":1,\"ke", "{\"id\":1,\"key\":\"k\",\"value\":1}", "\0\0"] {
+            assert!(is_torn(torn.as_bytes()), "{torn}");
+        }
+        for stranger in
+            ["hello", "[", "{\"a\":", "{\"id\":1,\"text\":\"a document\"}", "{ \"id\": 1"]
+        {
+            assert!(!is_torn(stranger.as_bytes()), "{stranger}");
+        }
     }
 }

@@ -166,6 +166,8 @@ struct Tally {
     again: AskedAgain,
     bugs: usize,
     is_stopped: bool,
+    /// The id of its document, and what it says.
+    first_error: Option<String>,
 }
 
 /// Fields that were asked for again.
@@ -186,10 +188,44 @@ impl AskedAgain {
     }
 }
 
+impl ExtractArgs {
+    /// The files that are written.
+    fn written(&self) -> Vec<PathBuf> {
+        let journal = self.format.journal(&self.output);
+        let copy = journal::copy(&journal);
+        [self.output.clone(), journal, copy].into_iter().chain(self.html.clone()).collect()
+    }
+
+    /// The keys of all documents. Tells what is hardly what the user wanted.
+    fn keys(&self, docs: &Docs, verbosity: &Verbosity) -> Result<HashSet<String>, Failure> {
+        let (mut keys, mut are_bad) = (HashSet::new(), true);
+        for doc in docs.open()? {
+            let Doc { key, text, .. } = doc?;
+            keys.insert(key);
+            are_bad &= text.is_err();
+        }
+        let name = quote(&self.input.to_string_lossy());
+        let warning = match (keys.is_empty(), are_bad) {
+            (true, _) if self.shard.1 == 1 => format!("there are no documents in {name}"),
+            (false, true) if !self.input.is_dir() => format!(
+                "no line of {name} is a row {{\"id\": ..., \"text\": \"...\"}}; for files that are documents themselves, \
+                 name their folder"
+            ),
+            _ => return Ok(keys),
+        };
+        if !verbosity.quiet {
+            input::say(&format!("warning: {warning}"));
+        }
+        Ok(keys)
+    }
+}
+
 /// Runs `constrain extract`.
 pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
     args.format.check()?;
-    args.html.as_deref().map_or(Ok(()), input::check_folder_of)?;
+    for path in args.html.iter().chain([&args.output]) {
+        input::check_place_of(path)?;
+    }
     let wants_figures = args.details || args.html.is_some();
     let ask = Ask::read(&args.ask, wants_figures)?;
     let docs = Docs {
@@ -198,12 +234,9 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         text_field: args.text_field.clone(),
         shard: args.shard,
         fingerprint: ask.fingerprint(&model_name(&args.ask.model)),
+        apart: args.written(),
     };
-    let keys = docs.open()?.map(|doc| Ok(doc?.key)).collect::<Result<HashSet<_>, Failure>>()?;
-    if keys.is_empty() && args.shard.1 == 1 && !verbosity.quiet {
-        let name = args.input.to_string_lossy();
-        input::say(&format!("warning: there are no documents in {}", quote(&name)));
-    }
+    let keys = args.keys(&docs, verbosity)?;
     let path = args.format.journal(&args.output);
     let mut journal = Journal::open(&path)?;
     journal.check(&|key| keys.contains(key))?;
@@ -221,15 +254,21 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
     if !verbosity.quiet {
         let (seconds, tokens) = (clock.elapsed().as_secs_f64(), tally.tokens);
         let new = values + errors - before;
+        let counts = [(values, "value"), (errors, "error"), (new, "row"), (tokens, "token")];
+        let [values, errors, new, tokens_now] = counts.map(|(count, what)| counted(count, what));
         input::say(&format!(
-            "{values} values and {errors} errors; {new} rows now in {seconds:.1} s, {tokens} tokens at {:.1} per second",
+            "{values} and {errors}; {new} now in {seconds:.1} s, {tokens_now} at {:.1} per second",
             tokens as f64 / seconds.max(1e-9)
         ));
+        if let Some(first) = &tally.first_error {
+            input::say(&format!("the first error now: {first}"));
+        }
     }
     let AskedAgain { fields, replaced, doubtful } = tally.again;
     if fields > 0 && !verbosity.quiet {
         input::say(&format!(
-            "{fields} fields were asked for again; {replaced} got a surer answer, {doubtful} stay doubtful"
+            "asked again for {}; {replaced} got a surer answer, {doubtful} stay doubtful",
+            counted(fields, "field")
         ));
     }
     if tally.is_stopped {
@@ -246,6 +285,11 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         (bugs, _) => Err(Failure::new(format!("{bugs} values failed their last check"))
             .help("this is a bug in constrain: please report it with the schema and the rows")),
     }
+}
+
+/// `1 row`, `2 rows`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -296,6 +340,10 @@ impl Batch<'_> {
             if let Ok(found) = &answer.result {
                 tally.tokens += found.tokens;
                 tally.again.add(found);
+            }
+            if let Err(problem) = &answer.result {
+                let error = || format!("{}: {}", answer.doc.id, problem.message);
+                tally.first_error.get_or_insert_with(error);
             }
             let is_bug = answer.result.as_ref().is_err_and(|problem| problem.is_bug);
             tally.bugs += usize::from(is_bug);
