@@ -150,7 +150,7 @@ impl Exprs {
 
     /// Makes a table out of those of the parts.
     fn make_table(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<()> {
-        let (start, before) = (self.runs.len(), self.len());
+        let (start, before, listed) = (self.runs.len(), self.len(), self.lists.pool_len());
         match self.node(expr) {
             Node::Never | Node::Epsilon => {}
             Node::Class(class) => {
@@ -187,8 +187,9 @@ impl Exprs {
             Node::And(list) => self.sweep_list(list, Mode::And, start, fuel)?,
         }
         let len = self.runs.len() - start;
-        // Most of the work is making the expressions of the targets.
-        fuel.spend(1 + len as u64 / 4 + 4 * (self.len() - before) as u64)?;
+        // Most of the work is making the expressions of the targets, the longer lists of parts the more.
+        let (made, listed) = (self.len() - before, self.lists.pool_len() - listed);
+        fuel.spend(1 + len as u64 / 4 + 5 * made as u64 + listed as u64 / 4)?;
         self.check()?;
         let live = !self.info(expr).boolean;
         self.tables[expr.0 as usize] = Table { start: id(start), len: id(len), live };
@@ -264,10 +265,8 @@ impl Exprs {
         if let [a, b] = *parts {
             return self.merge((self.range(a), self.range(b)), mode, fuel);
         }
-        let tables: Vec<Vec<Transition>> =
-            parts.iter().map(|&part| self.table(part).to_vec()).collect();
-        let tables: Vec<&[Transition]> = tables.iter().map(Vec::as_slice).collect();
-        self.sweep(&tables, mode, start, fuel)
+        let tables = parts.iter().map(|&part| self.range(part)).collect();
+        self.sweep(tables, mode, start, fuel)
     }
 
     /// Appends the product of two tables: the common case of [`Exprs::sweep`], in one pass.
@@ -327,49 +326,56 @@ impl Exprs {
         result
     }
 
-    /// Appends the product of `tables`. A sweep over all runs in order of their first code point:
-    /// between two borders the set of runs that are open stays the same.
+    /// Appends the product of tables. A sweep over all code points, from border to border: between two of them the
+    /// set of runs that are open stays the same.
     fn sweep(
         &mut self,
-        tables: &[&[Transition]],
+        mut tables: Vec<Range<usize>>,
         mode: Mode,
         start: usize,
         fuel: &mut Fuel,
     ) -> Result<()> {
-        let mut runs: Vec<Transition> = tables.concat();
-        runs.sort_by_key(|run| run.first);
+        let count = tables.len();
         let mut combined = Combined::default();
-        let mut open: Vec<Transition> = Vec::new();
         let mut at = 0;
-        let mut i = 0;
-        while i < runs.len() || !open.is_empty() {
-            if let (true, Some(run)) = (open.is_empty(), runs.get(i)) {
-                at = run.first;
+        loop {
+            // What is over falls out of the tables; the border is where the next run ends or begins.
+            let mut border = u32::MAX;
+            combined.key.clear();
+            tables.retain_mut(|table| {
+                let open = loop {
+                    match self.runs.get(table.start).filter(|_| table.start < table.end) {
+                        None => return false,
+                        Some(run) if run.last < at => table.start += 1,
+                        Some(run) => break run,
+                    }
+                };
+                if open.first <= at {
+                    combined.key.push(open.target);
+                    border = border.min(open.last);
+                } else {
+                    border = border.min(open.first - 1);
+                }
+                true
+            });
+            if tables.is_empty() || mode == Mode::And && tables.len() < count {
+                return Ok(());
             }
-            while let Some(run) = runs.get(i).filter(|run| run.first == at) {
-                open.push(*run);
-                i += 1;
+            fuel.spend(1 + tables.len() as u64 / 4 + combined.key.len() as u64 / 4)?;
+            let open = combined.key.len();
+            if open == count || mode == Mode::Or && open > 0 {
+                let target = self.combine(mode, &mut combined);
+                self.push_run(start, Transition { first: at, last: border, target });
             }
-            let border = runs.get(i).map_or(u32::MAX, |run| run.first - 1);
-            let last = open.iter().fold(border, |last, run| last.min(run.last));
-            fuel.spend(1 + open.len() as u64 / 2)?;
-            if mode == Mode::Or || open.len() == tables.len() {
-                let target = self.combine(&open, mode, &mut combined);
-                self.push_run(start, Transition { first: at, last, target });
-            }
-            open.retain(|run| run.last != last);
-            at = last + 1;
+            at = border + 1;
         }
-        Ok(())
     }
 
-    /// The union or intersection of the targets of open runs.
-    fn combine(&mut self, open: &[Transition], mode: Mode, known: &mut Combined) -> ExprId {
-        if let [one] = open {
-            return one.target;
+    /// The union or intersection of the targets of the runs that are open, which are the key.
+    fn combine(&mut self, mode: Mode, known: &mut Combined) -> ExprId {
+        if let [one] = *known.key {
+            return one;
         }
-        known.key.clear();
-        known.key.extend(open.iter().map(|run| run.target));
         if let Some((_, result)) = known.recent.iter().find(|(key, _)| *key == known.key) {
             return *result;
         }
