@@ -9,13 +9,18 @@
 //!
 //! ```text
 //! terminal    its farthest state            choice   the greatest         sequence   the greatest, and all prices
-//! array, object   its own price, and the dearest item or member: key, an escape in it, value
+//! array, object   its own price, all that may become required, and the dearest item or member: key, an escape in it, value
 //! ```
 //!
-//! It is there for what is plain: no recursion, no items or keys that are counted or must differ in other ways
-//! than by their names, numbers without multiples, no budgets of parts, no indentation. For others it is [`NEVER`],
-//! and each configuration is judged by itself, see `narrow`. Undeclared keys are told apart by their names,
-//! and the more there are the longer is the next one: so it holds for outputs of fewer than [`FEW`] tokens.
+//! Where containers nest without end the equations have no solution. Then each open container is counted for
+//! itself: the bound is that of what is outside of all containers, and for each container that is open, or that one
+//! token may open, the dearest of all (where parts that are containers count nothing). By hand: a tree
+//! `{"left": tree, "right": tree}` inside 20 objects owes at most 21 times what one of them does.
+//!
+//! It is there for what is plain: no recursion but through containers, no items or keys that are counted or must differ in
+//! other ways than by their names, numbers without multiples, no budgets of parts, no indentation. For others
+//! there is none, and each configuration is judged by itself, see `narrow`. Undeclared keys are told apart by
+//! their names; however many there are, one character more makes another name.
 
 use super::nodes::Nodes;
 use super::{Costs, NEVER};
@@ -24,30 +29,60 @@ use crate::grammar::decimal::Decimal;
 use crate::grammar::{Node, NodeId, NumberSpec, ObjectSpec, Terminal};
 use crate::machine::Program;
 
-/// Steps of an output up to which the bound holds.
-pub const FEW: usize = 256;
-
 /// More than a comma, a colon and brackets.
 const PUNCTUATION: u64 = 8;
 
-/// More than what a key costs that is unlike [`FEW`] others.
+/// More than what a key costs that is unlike others: quotes, an escape to finish, and one character.
 const ANY_KEY: u64 = 32;
 
 /// More than what completes a number without bounds.
 const NUMBER: u64 = 16;
 
+/// Most members of which there must be some number.
+const MEMBERS: u64 = 256;
+
 /// An escape to finish in a key.
 const ESCAPE: u64 = 13;
 
+/// With how many tokens left nothing can be wrong with any token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Outside of all containers; [`NEVER`] if no number is known.
+    base: u64,
+    /// For each container that is open.
+    level: u64,
+}
+
+impl Room {
+    /// Nothing is known.
+    const UNKNOWN: Room = Room { base: NEVER, level: 0 };
+
+    /// The tokens that suffice inside `depth` containers, the end token not counted; [`NEVER`] if that is not known.
+    #[inline]
+    pub fn tokens(&self, depth: usize) -> u64 {
+        self.base.saturating_add(self.level.saturating_mul(depth as u64))
+    }
+}
+
 impl Costs {
-    /// At least the cost of any configuration, the end token not counted; [`NEVER`] if that is not known.
-    pub(super) fn everywhere(&self, program: &Program, nodes: &Nodes) -> u64 {
+    /// At least the cost of any configuration, the end token not counted.
+    pub(super) fn everywhere(&self, program: &Program, nodes: &Nodes) -> Room {
         *self.everywhere.get_or_init(|| {
             if program.has_budgets() || program.is_pretty() {
-                return NEVER;
+                return Room::UNKNOWN;
             }
-            let known = vec![None; program.grammar().len()];
-            Bounds { costs: self, program, nodes, known }.of(program.grammar().root())
+            let root = program.grammar().root();
+            let mut bounds = Bounds::new(self, program, nodes, false);
+            let mut room = Room { base: bounds.of(root), level: 0 };
+            if room.base == NEVER && bounds.recurs {
+                bounds = Bounds::new(self, program, nodes, true);
+                room.base = bounds.of(root);
+                room.level = bounds.level();
+                // Those that one token more may open.
+                let opened = room.level.saturating_mul(self.vocabulary.most_opened() as u64);
+                room.base = room.base.saturating_add(opened);
+            }
+            room
         })
     }
 }
@@ -57,9 +92,18 @@ struct Bounds<'a> {
     program: &'a Program,
     nodes: &'a Nodes,
     known: Vec<Option<u64>>,
+    /// Whether containers count nothing as parts of others.
+    apart: bool,
+    /// Whether a node was met inside of itself.
+    recurs: bool,
 }
 
-impl Bounds<'_> {
+impl<'a> Bounds<'a> {
+    fn new(costs: &'a Costs, program: &'a Program, nodes: &'a Nodes, apart: bool) -> Self {
+        let known = vec![None; program.grammar().len()];
+        Self { costs, program, nodes, known, apart, recurs: false }
+    }
+
     /// The bound of a node, after those of its parts.
     fn of(&mut self, root: NodeId) -> u64 {
         let mut open = vec![false; self.known.len()];
@@ -73,9 +117,13 @@ impl Bounds<'_> {
             } else {
                 for part in self.program.node(id).children() {
                     match (self.known[part.index()], open[part.index()]) {
+                        _ if self.apart && self.is_container(part) => {}
                         (None, false) => todo.push(part),
                         // It is inside of itself.
-                        (None, true) => return NEVER,
+                        (None, true) => {
+                            self.recurs = true;
+                            return NEVER;
+                        }
                         _ => {}
                     }
                 }
@@ -84,13 +132,30 @@ impl Bounds<'_> {
         self.known[root.index()].unwrap_or(NEVER)
     }
 
-    fn part(&self, id: NodeId) -> u64 {
-        // What nothing matches is never entered.
-        if !self.program.fits(id, 0) { 0 } else { self.known[id.index()].unwrap_or(NEVER) }
+    fn is_container(&self, id: NodeId) -> bool {
+        matches!(self.program.node(id), Node::Array(_) | Node::Object(_))
     }
 
+    /// The greatest bound of a container.
+    fn level(&mut self) -> u64 {
+        let nodes = self.program.grammar().nodes().map(|(id, _)| id);
+        let containers: Vec<NodeId> = nodes.filter(|&id| self.is_container(id)).collect();
+        containers.into_iter().map(|id| self.of(id)).max().unwrap_or(0)
+    }
+
+    fn part(&self, id: NodeId) -> u64 {
+        // What nothing matches is never entered.
+        if !self.program.fits(id, 0) || self.apart && self.is_container(id) {
+            return 0;
+        }
+        self.known[id.index()].unwrap_or(NEVER)
+    }
+
+    /// The most that a whole node costs, at whatever depth.
     fn price(&self, id: NodeId) -> u64 {
-        self.nodes.tokens(self.costs, self.program, id, 0)
+        let deepest = self.program.limits().output_depth - self.program.height(id);
+        let at = |depth| self.nodes.tokens(self.costs, self.program, id, depth);
+        at(0).max(at(deepest))
     }
 
     /// The equation of a node.
@@ -124,26 +189,45 @@ impl Bounds<'_> {
     }
 
     fn object(&self, id: NodeId, spec: &ObjectSpec) -> u64 {
-        let required = spec.properties.iter().filter(|property| property.required).count() as u64;
-        let plain = spec.min <= required
-            && spec.dependent.is_empty()
+        let plain = spec.min <= MEMBERS
             && spec.others.iter().all(|class| class.min == 0 && class.max.is_none());
         if !plain {
             return NEVER;
         }
-        let declared = spec.properties.iter().map(|property| {
-            let key = super::prices::spelled(&property.name).len() as u64;
-            self.part(property.value).saturating_add(key)
-        });
+        let declared = spec
+            .properties
+            .iter()
+            .map(|property| (super::prices::spelled(&property.name).len() as u64, property.value));
         let others = spec.others.iter().map(|class| {
             let free = self
                 .program
                 .states()
                 .with_exprs(|exprs| class.keys == ExprId::ANY || exprs.bars_literals(class.keys));
-            if free { self.part(class.value).saturating_add(ANY_KEY) } else { NEVER }
+            (if free { ANY_KEY } else { NEVER }, class.value)
         });
-        let dearest = declared.chain(others).max().unwrap_or(0);
-        self.price(id).saturating_add(dearest).saturating_add(ESCAPE + PUNCTUATION)
+        let (mut dearest, mut whole) = (0, 0);
+        for (key, value) in declared.clone().chain(others) {
+            dearest = self.part(value).saturating_add(key).max(dearest);
+            whole = self.member(key, value).max(whole);
+        }
+        // Those that others ask for, and those of which there must be some number.
+        let mut asked: Vec<u32> = spec.dependent.iter().map(|&(_, target)| target).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let more = declared.enumerate().filter(|&(i, _)| asked.binary_search(&(i as u32)).is_ok());
+        let more = more.map(|(_, (key, value))| self.member(key, value));
+        let required = spec.properties.iter().filter(|property| property.required).count() as u64;
+        let counted = whole.saturating_mul(spec.min.saturating_sub(required));
+        let own = self.price(id).saturating_add(dearest).saturating_add(counted);
+        more.fold(own, u64::saturating_add).saturating_add(ESCAPE + PUNCTUATION)
+    }
+
+    /// The most that a whole member costs, with a comma, if its value can be written.
+    fn member(&self, key: u64, value: NodeId) -> u64 {
+        if !self.program.fits(value, 0) {
+            return 0;
+        }
+        self.price(value).saturating_add(key).saturating_add(PUNCTUATION)
     }
 
     fn terminal(&self, id: NodeId, terminal: &Terminal) -> u64 {

@@ -74,7 +74,7 @@ use crate::machine::states::{Excess, StateId};
 use crate::vocab::Vocabulary;
 
 pub use ends::EndTables;
-pub use everywhere::FEW;
+pub use everywhere::Room;
 pub use narrow::{Judge, NEAR};
 pub use plan::Plan;
 
@@ -99,7 +99,7 @@ pub struct Costs {
     /// The completions of nodes, by depth where that matters.
     texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
     nodes: OnceLock<Result<Nodes>>,
-    everywhere: OnceLock<u64>,
+    everywhere: OnceLock<Room>,
     distinct: owed::Distinct,
     ends: EndTables,
 }

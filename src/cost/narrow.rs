@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashSet;
 
+use super::everywhere::Room;
 use super::plan::{self, Plan};
 use super::prices::Pricer;
 use super::{Costs, NEVER};
@@ -73,15 +74,13 @@ impl Judge<'_> {
         Ok(*config.ample.get_or_init(|| worst.saturating_add(2)))
     }
 
-    /// With how many tokens left any token may be taken, wherever the output is, as long as it has
-    /// fewer than [`super::FEW`] steps.
+    /// With how many tokens left any token may be taken, wherever the output is; see [`Room`].
     ///
     /// # Errors
     /// As [`Judge::cost`].
-    pub fn ample_everywhere(&self) -> Result<u64> {
+    pub fn room(&self) -> Result<Room> {
         let program = &self.basis.program;
-        let nodes = self.costs.nodes(program)?;
-        Ok(self.costs.everywhere(program, nodes).saturating_add(2))
+        Ok(self.costs.everywhere(program, self.costs.nodes(program)?))
     }
 
     /// A whole document in few tokens that `accepts` says is one.

@@ -181,6 +181,12 @@ impl Sequence {
         ours
     }
 
+    /// In how many containers the deepest of `threads` is.
+    pub fn depth(&self, threads: &[Thread]) -> u8 {
+        let tops = threads.iter().flat_map(|thread| self.stacks.tops(thread.stack));
+        tops.map(|(frame, _)| frame.depth).max().unwrap_or(0)
+    }
+
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
         self.stacks.bytes()

@@ -22,6 +22,9 @@ use crate::vocab::TokenId;
 /// the bitmask of a vocabulary.
 const LISTED: usize = 1_024;
 
+/// Most tokens that are listed beside a wide set in a mask that is kept; with more, both are united once.
+const BESIDE: usize = 128;
+
 /// The tokens that may come next.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
@@ -117,7 +120,9 @@ impl Parts {
             self.add_table(tables, id, &mut wide);
         }
         let listed = self.tokens.len() - loose;
-        if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > LISTED) {
+        // Beside a wide set no list is asked for: then writing the bits is all that counts.
+        let most = if wide.is_empty() { LISTED } else { BESIDE };
+        if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > most) {
             self.tokens.truncate(loose);
             wide = vec![Wide::Mixture(mixtures.get(tables, &mut ids))];
         }

@@ -62,6 +62,8 @@ impl ConfigId {
 #[derive(Debug)]
 pub struct Config {
     threads: Box<[Thread]>,
+    /// In how many containers it is at most.
+    depth: u8,
     allowed: OnceLock<Allowed>,
     /// Tokens that complete it, see `cost`.
     pub(crate) cost: OnceLock<u64>,
@@ -73,6 +75,11 @@ impl Config {
     /// Its threads; none once an end token was accepted.
     pub fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    /// In how many open containers the output is; the most if that can be seen in different ways.
+    pub fn depth(&self) -> usize {
+        self.depth.into()
     }
 
     /// Whether an end token was accepted.
@@ -426,6 +433,7 @@ impl Configs {
         let threads: Box<[Thread]> = threads.into();
         let config = Config {
             threads: threads.clone(),
+            depth: learner.sequence.depth(&threads),
             allowed: OnceLock::new(),
             cost: OnceLock::new(),
             ample: OnceLock::new(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::Matcher;
 use crate::constraint::Constraint;
-use crate::cost::{FEW, Judge, NEAR, NEVER, Plan};
+use crate::cost::{Judge, NEAR, NEVER, Plan, Room};
 use crate::error::{Error, Kind, Place, Result};
 use crate::mask::{Allowed, ConfigId};
 use crate::vocab::TokenId;
@@ -26,8 +26,8 @@ use crate::vocab::TokenId;
 pub(super) struct Budget {
     tokens: u64,
     plan: Option<Arc<Plan>>,
-    /// With so many tokens left it is ample wherever the output is, if that is short.
-    ample: u64,
+    /// With so many tokens left it is ample wherever the output is.
+    room: Room,
     /// How many of the accepted tokens are the first ones of the plan.
     followed: usize,
 }
@@ -51,9 +51,11 @@ impl Budget {
         Self { followed: 0, ..self.clone() }
     }
 
-    /// Whether any token may be taken after `len` steps, as can be told without looking.
-    fn is_ample(&self, len: usize) -> bool {
-        len < FEW && self.tokens.saturating_sub(len as u64) >= self.ample
+    /// Whether any token may be taken after `len` steps inside `depth` containers, as can be told without looking.
+    #[inline]
+    fn is_ample(&self, len: usize, depth: usize) -> bool {
+        // The token itself, and the end token.
+        self.tokens.saturating_sub(len as u64 + 2) >= self.room.tokens(depth)
     }
 
     /// The token of the plan after `len` steps, if they followed it.
@@ -97,8 +99,8 @@ impl Constraint {
             }
             plan = found;
         }
-        let ample = matcher.judge().ample_everywhere()?;
-        matcher.budget = Some(Budget { tokens: max_tokens, plan, ample, followed: 0 });
+        let room = matcher.judge().room()?;
+        matcher.budget = Some(Budget { tokens: max_tokens, plan, room, followed: 0 });
         Ok(matcher)
     }
 
@@ -176,7 +178,8 @@ impl Matcher {
     /// The mask under the budget where it differs from the one without it.
     pub(super) fn narrowed(&mut self) -> Result<Option<Allowed>> {
         let Some(left) = self.tokens_left() else { return Ok(None) };
-        let ample = self.budget.as_ref().is_some_and(|budget| budget.is_ample(self.len()));
+        let (len, depth) = (self.len(), self.config().depth());
+        let ample = self.budget.as_ref().is_some_and(|budget| budget.is_ample(len, depth));
         if ample || self.config().is_finished() {
             return Ok(None);
         }
@@ -264,7 +267,7 @@ impl Matcher {
         else {
             return Ok(next);
         };
-        if budget.is_ample(self.len()) {
+        if budget.is_ample(self.len(), self.config().depth()) {
             return Ok(next);
         }
         // Where the mask was asked for, this is known.

@@ -89,6 +89,7 @@ struct Tables {
     /// The lowest id of each name.
     specials: HashMap<Box<str>, TokenId>,
     missing_bytes: [u64; 4],
+    most_opened: usize,
     hash: blake3::Hash,
 }
 
@@ -189,6 +190,11 @@ impl Vocabulary {
         })
     }
 
+    /// The most brackets `[` and `{` of a text token: so many containers a token can open.
+    pub fn most_opened(&self) -> usize {
+        self.0.tables.most_opened
+    }
+
     /// Byte values that no text token spells alone, as a 256-bit set. They may occur within longer
     /// tokens; those that occur anywhere are `trie().bytes_below(Trie::ROOT)`.
     pub fn missing_bytes(&self) -> &[u64; 4] {
@@ -249,8 +255,10 @@ impl Tables {
                 missing_bytes[byte as usize / 64] &= !(1 << (byte % 64));
             }
         }
+        let opened = |bytes: &[u8]| bytes.iter().filter(|byte| b"[{".contains(byte)).count();
+        let most_opened = texts(&tokens).map(|(_, bytes)| opened(bytes)).max().unwrap_or(0);
         let hash = hash_tokens(&tokens);
-        Self { tokens, trie, specials, missing_bytes, hash }
+        Self { tokens, trie, specials, missing_bytes, most_opened, hash }
     }
 }
 

@@ -83,6 +83,9 @@ struct EngineArgs {
     /// Match each text once before it is measured: the times are those of what was seen before.
     #[arg(long)]
     warm: bool,
+    /// Match the documents under a budget of so many tokens each.
+    #[arg(long, value_name = "TOKENS")]
+    within: Option<u64>,
     /// Documents to generate for each schema from random tokens of the mask.
     #[arg(long, value_name = "K", default_value_t = 0)]
     generate: usize,

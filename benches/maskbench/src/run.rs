@@ -65,6 +65,9 @@ impl Worker {
         if args.warm {
             command.arg("--warm");
         }
+        if let Some(tokens) = args.within {
+            command.args(["--within", &tokens.to_string()]);
+        }
         if let Some(budget) = &args.budget {
             // A mistake is better reported once than by the worker.
             budget.parse::<Budget>().map_err(|reason| anyhow!("--budget: {reason}"))?;

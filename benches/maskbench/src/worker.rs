@@ -75,7 +75,7 @@ impl Bench<'_> {
             Record { id: case.id.clone(), expect: case.expect.clone(), ..Record::default() };
         let started = Instant::now();
         let first = engine.compile(source, order).and_then(|mut compiled| {
-            let mut sequence = compiled.start()?;
+            let mut sequence = self.start(&mut *compiled)?;
             sequence.fill(&mut self.mask)?;
             Ok((compiled, sequence))
         });
@@ -101,6 +101,15 @@ impl Bench<'_> {
         Ok(record)
     }
 
+    /// A sequence for a document, under the budget if there is one for them.
+    fn start(&self, compiled: &mut dyn Compiled) -> Result<Box<dyn Sequence>> {
+        let Some(tokens) = self.args.within else { return compiled.start() };
+        match compiled.start_within(Budget::Tokens(tokens))? {
+            Some((sequence, _)) => Ok(sequence),
+            None => bail!("no document within {tokens} tokens"),
+        }
+    }
+
     /// Matches one text from the start.
     fn test(
         &mut self,
@@ -111,9 +120,9 @@ impl Bench<'_> {
     ) -> Verdict {
         let accepted = self.tokens.encode(text).and_then(|tokens| {
             if self.args.warm {
-                self.matches(&mut *compiled.start()?, &tokens, &mut Vec::new())?;
+                self.matches(&mut *self.start(compiled)?, &tokens, &mut Vec::new())?;
             }
-            let mut sequence = compiled.start()?;
+            let mut sequence = self.start(compiled)?;
             self.matches(&mut *sequence, &tokens, masks_ns)
         });
         match accepted {
