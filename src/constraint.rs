@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
-use crate::cost::{Costs, EndTables, Judge, Plan};
+use crate::cost::{self, Costs, Judge, Plan};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::Document;
 use crate::grammar::{Grammar, Node, NodeId, SpecialSpec, Terminal};
@@ -53,7 +53,7 @@ struct Inner {
 struct Universe {
     states: Arc<States>,
     tables: Arc<Tables>,
-    ends: Arc<EndTables>,
+    costs: cost::Common,
 }
 
 impl Universe {
@@ -61,7 +61,8 @@ impl Universe {
         vocabulary.derived(|| {
             let states = Arc::new(States::universal(vocabulary.trie().max_len()));
             let tables = Arc::new(Tables::universal(vocabulary.shallow(), &states));
-            Universe { states, tables, ends: Arc::default() }
+            let costs = cost::Common::new(vocabulary);
+            Universe { states, tables, costs }
         })
     }
 }
@@ -209,8 +210,7 @@ impl Constraint {
 
     /// What it costs to finish.
     pub(crate) fn costs(&self) -> &Costs {
-        let make =
-            || Costs::new(self.vocabulary(), Arc::clone(&Universe::of(self.vocabulary()).ends));
+        let make = || Costs::new(self.vocabulary(), &Universe::of(self.vocabulary()).costs);
         self.0.costs.get_or_init(make)
     }
 

@@ -73,7 +73,7 @@ use crate::machine::shortest::Rest;
 use crate::machine::states::{Excess, StateId};
 use crate::vocab::Vocabulary;
 
-pub use ends::EndTables;
+use ends::EndTables;
 pub use everywhere::Room;
 pub use narrow::{Judge, NEAR};
 pub use plan::Plan;
@@ -87,11 +87,25 @@ pub const NEVER: u64 = u64::MAX;
 /// Most tokens per code point of a text that is too long to be spelled.
 const PER_CHARACTER: u64 = 12;
 
+/// What the costs of all constraints of a vocabulary share.
+#[derive(Debug, Clone)]
+pub struct Common {
+    spell: Arc<Spell>,
+    ends: Arc<EndTables>,
+}
+
+impl Common {
+    /// Looks up what it takes to spell.
+    pub fn new(vocabulary: &Vocabulary) -> Self {
+        Self { spell: Arc::new(Spell::new(vocabulary)), ends: Arc::default() }
+    }
+}
+
 /// The costs of the parts of a constraint.
 #[derive(Debug)]
 pub struct Costs {
     vocabulary: Vocabulary,
-    spell: Spell,
+    spell: Arc<Spell>,
     terminals: Mutex<HashMap<StateId, u64>>,
     bounds: Mutex<HashMap<StateId, u64>>,
     /// What bounds are made of, by level and expression.
@@ -105,11 +119,11 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Nothing computed yet. `shared` are the end tables of the vocabulary.
-    pub fn new(vocabulary: &Vocabulary, shared: Arc<EndTables>) -> Self {
+    /// Nothing computed yet.
+    pub fn new(vocabulary: &Vocabulary, common: &Common) -> Self {
         Self {
             vocabulary: vocabulary.shallow(),
-            spell: Spell::new(vocabulary),
+            spell: Arc::clone(&common.spell),
             terminals: Mutex::default(),
             bounds: Mutex::default(),
             rests: Mutex::default(),
@@ -117,7 +131,7 @@ impl Costs {
             nodes: OnceLock::new(),
             everywhere: OnceLock::new(),
             distinct: owed::Distinct::default(),
-            ends: EndTables::local(shared),
+            ends: EndTables::local(Arc::clone(&common.ends)),
         }
     }
 

@@ -89,18 +89,20 @@ impl Constraint {
     /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
     pub fn matcher_within(&self, max_tokens: u64) -> Result<Matcher> {
         let mut matcher = self.matcher();
-        let cost = matcher.judge().cost(ConfigId::START)?;
-        let mut plan = None;
-        if max_tokens < cost {
-            let found = self.plan()?;
-            let min = found.as_ref().map_or(cost, |plan| cost.min(plan.tokens().len() as u64));
-            if max_tokens < min {
-                return Err(too_small(max_tokens, min));
-            }
-            plan = found;
-        }
         let room = matcher.judge().room()?;
-        matcher.budget = Some(Budget { tokens: max_tokens, plan, room, followed: 0 });
+        let mut budget = Budget { tokens: max_tokens, plan: None, room, followed: 0 };
+        if !budget.is_ample(0, 0) {
+            let cost = matcher.judge().cost(ConfigId::START)?;
+            if max_tokens < cost {
+                budget.plan = self.plan()?;
+                let planned = budget.plan.as_ref().map(|plan| plan.tokens().len() as u64);
+                let min = planned.map_or(cost, |planned| cost.min(planned));
+                if max_tokens < min {
+                    return Err(too_small(max_tokens, min));
+                }
+            }
+        }
+        matcher.budget = Some(budget);
         Ok(matcher)
     }
 

@@ -47,7 +47,11 @@ impl Compiled for Ready {
     }
 
     fn start_within(&mut self, budget: Budget) -> Result<Option<(Box<dyn Sequence>, u64)>> {
-        let tokens = budget.tokens(self.0.min_tokens()?);
+        let tokens = match budget {
+            Budget::Tokens(tokens) => tokens,
+            // The least is searched for.
+            _ => budget.tokens(self.0.min_tokens()?),
+        };
         match self.0.matcher_within(tokens) {
             Ok(matcher) => Ok(Some((Box::new(Running(matcher)), tokens))),
             Err(error) if matches!(error.kind(), Kind::BudgetTooSmall { .. }) => Ok(None),
