@@ -351,6 +351,17 @@ fn masks_equal_brute_force() {
 }
 
 #[test]
+fn masks_equal_brute_force_for_a_large_vocabulary() {
+    let vocabulary = support::large();
+    let wide = |schema: &&&str| {
+        ["{\"type\":\"string\"", "{\"enum\""].iter().any(|s| schema.starts_with(s))
+    };
+    for schema in SCHEMAS.iter().filter(wide) {
+        compare(&grammar(schema, PropertyOrder::Declared), &vocabulary, 1, 5, schema);
+    }
+}
+
+#[test]
 fn masks_equal_brute_force_for_real_vocabularies() {
     for (name, vocabulary) in support::real() {
         for schema in SCHEMAS {
@@ -661,17 +672,27 @@ fn compare_bytes(constraint: &Constraint, text: &[u8]) {
     }
 }
 
+/// Compares masks after beginnings of the texts.
+fn compare_texts(vocabulary: &Vocabulary) {
+    use constrain::syntax::Syntax;
+    for (grammar, text) in TEXTS {
+        let grammar = Grammar::from_text(grammar, Syntax::Lark, &Options::default()).unwrap();
+        let constraint = Constraint::new(&grammar, vocabulary).unwrap();
+        for end in [0, 1, 4, 7, text.len()] {
+            compare_bytes(&constraint, &text.as_bytes()[..end]);
+        }
+    }
+}
+
+#[test]
+fn masks_of_texts_equal_bytes_for_a_large_vocabulary() {
+    compare_texts(&support::large());
+}
+
 #[test]
 fn masks_of_texts_equal_bytes_for_real_vocabularies() {
-    use constrain::syntax::Syntax;
     for (name, vocabulary) in support::real() {
         println!("{name}");
-        for (grammar, text) in TEXTS {
-            let grammar = Grammar::from_text(grammar, Syntax::Lark, &Options::default()).unwrap();
-            let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
-            for end in [0, 1, 4, 7, text.len()] {
-                compare_bytes(&constraint, &text.as_bytes()[..end]);
-            }
-        }
+        compare_texts(&vocabulary);
     }
 }

@@ -23,6 +23,39 @@ pub fn synthetic() -> Vocabulary {
     with_end(tokens)
 }
 
+/// Single bytes, the pieces, some 40,000 words with and without what stands around words in JSON and in text, and one
+/// end token: as many as it takes for masks to be made in the ways that are for large vocabularies.
+pub fn large() -> Vocabulary {
+    let mut random = Random(11);
+    let mut words: std::collections::BTreeSet<String> =
+        PIECES.iter().map(|piece| (*piece).to_owned()).collect();
+    let (before, after) =
+        ([" ", "\"", "_", " \"", "\n"], ["\"", "\",", "\":", "s", ".", ", ", "-1", ">"]);
+    while words.len() < 40_000 {
+        let letters = 1 + random.below(3) + random.below(4);
+        let letter =
+            |random: &mut Random| char::from(b"etaoinsrhldcumfpgwybvkxjqz"[random.below(26)]);
+        let mut word: String = (0..letters).map(|_| letter(&mut random)).collect();
+        match random.below(10) {
+            0 => word = word.to_uppercase(),
+            1 => word = random.below(100_000).to_string(),
+            2 => word.insert(random.below(letters), '\u{e9}'),
+            _ => {}
+        }
+        if random.below(2) == 0 {
+            word.insert_str(0, before[random.below(before.len())]);
+        }
+        if random.below(4) == 0 {
+            word.push_str(after[random.below(after.len())]);
+        }
+        words.insert(word);
+    }
+    let bytes = (0..=255u8).map(|byte| Token::Text([byte].into()));
+    with_end(
+        bytes.chain(words.into_iter().map(|word| Token::Text(word.into_bytes().into()))).collect(),
+    )
+}
+
 /// Single bytes and one end token.
 pub fn bytes() -> Vocabulary {
     with_end((0..=255u8).map(|byte| Token::Text([byte].into())).collect())
