@@ -21,9 +21,6 @@ use std::ops::AddAssign;
 /// Tokens in a block.
 const BLOCK: usize = 64;
 
-/// Tokens with a logit so far below the largest weigh little, see [`Row::sums`].
-const NEAR: f32 = 12.0;
-
 /// Bits of a word of a mask.
 const WORD: usize = 32;
 
@@ -163,15 +160,15 @@ impl<'a> Row<'a> {
     /// allowed logit (if it is not the largest of all, the first sum means nothing), `bounds` what [`Row::peak`] left for the
     /// row without a mask.
     ///
-    /// Blocks that reach within [`NEAR`] of the largest logit are summed in double precision, the others in single precision: they
-    /// are off by about 1e-6 of what they weigh, and mostly they weigh next to nothing.
-    pub fn sums(&self, max: f32, bounds: &[f32]) -> (f64, f64) {
+    /// Blocks that reach within `near` of the largest logit are summed in double precision, the others in single precision: they
+    /// are off by about 1e-6 of what they weigh, and mostly they weigh little.
+    pub fn sums(&self, max: f32, bounds: &[f32], near: f32) -> (f64, f64) {
         let (full, tail) = self.logits.as_chunks::<BLOCK>();
         let padded = pad(tail);
         let blocks = full.iter().chain((!tail.is_empty()).then_some(&padded));
         let (mut all, mut allowed) = (0.0, 0.0);
         for (at, (block, bound)) in blocks.zip(bounds).enumerate() {
-            let is_near = *bound > max - NEAR;
+            let is_near = *bound >= max - near;
             let (sum, part) = match (self.mask, is_near) {
                 (Some(Mask::Dense(_)), true) => split(&exps(block, max), self.word(at)),
                 (Some(Mask::Dense(_)), false) => split(&near_exps(block, max), self.word(at)),
