@@ -13,9 +13,10 @@
 //! ```
 //!
 //! Where containers nest without end the equations have no solution. Then each open container is counted for
-//! itself: the bound is that of what is outside of all containers, and for each container that is open, or that one
-//! token may open, the dearest of all (where parts that are containers count nothing). By hand: a tree
-//! `{"left": tree, "right": tree}` inside 20 objects owes at most 21 times what one of them does.
+//! itself: the bound is that of the root, and for each container that is open, or that one token may open, the dearest of
+//! all (where parts that are containers count nothing). By hand: with tokens that open at most one container, a tree
+//! `{"left": tree, "right": tree}` inside 20 objects owes at most 22 times what one of them does: as the root, 20 that are
+//! open, one more.
 //!
 //! It is there for what is plain: no recursion but through containers, no items or keys that are counted or must differ in
 //! other ways than by their names, numbers without multiples, no budgets of parts, no indentation. For others
@@ -47,7 +48,7 @@ const ESCAPE: u64 = 13;
 /// With how many tokens left nothing can be wrong with any token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Outside of all containers; [`NEVER`] if no number is known.
+    /// For the root, and the containers that one token may open; [`NEVER`] if no number is known.
     base: u64,
     /// For each container that is open.
     level: u64,
@@ -151,7 +152,7 @@ impl<'a> Bounds<'a> {
         self.known[id.index()].unwrap_or(NEVER)
     }
 
-    /// The most that a whole node costs, at whatever depth.
+    /// The most that a whole node costs, at whatever depth it fits; it must fit somewhere.
     fn price(&self, id: NodeId) -> u64 {
         let deepest = self.program.limits().output_depth - self.program.height(id);
         let at = |depth| self.nodes.tokens(self.costs, self.program, id, depth);

@@ -151,6 +151,7 @@ pub(crate) fn near_exps<const N: usize>(logits: &[f32; N], max: f32) -> [f32; N]
 /// Exponents below this one have no power that matters.
 const LEAST: f64 = -700.0;
 
+/// As [`power`], with the constants that fit single precision; apart, since nothing but the shape is shared.
 #[inline(always)]
 fn near_power(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;

@@ -89,6 +89,7 @@ struct Tables {
     /// The lowest id of each name.
     specials: HashMap<Box<str>, TokenId>,
     missing_bytes: [u64; 4],
+    /// The most opening brackets of a token.
     most_opened: usize,
     hash: blake3::Hash,
 }
