@@ -12,26 +12,43 @@
 //! the target 90.9 to 91.8, the sums 60, 95: both targets are crossed at the second candidate.
 
 use crate::sample::Settings;
-use crate::sample::gather::{Peak, Row};
+use crate::sample::gather::{Bounds, Peak, Row};
 use crate::sample::rest::{Precision, Scale};
 use crate::sample::weight::{self, Candidate, NOTHING, ONE, crossing};
 use crate::vocab::TokenId;
+
+/// What is read to know the weight of the tokens that were not collected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effort {
+    /// The bounds of the blocks (of a sparse mask: its row, coarsely).
+    Blocks,
+    /// The row.
+    Row(Precision),
+}
 
 /// How far below the best logit, in units of the temperature, candidates are collected, and how
 /// well the weight of the others is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reach {
     units: f64,
-    rest: Precision,
+    rest: Effort,
+}
+
+impl Reach {
+    /// Whether no token of any weight is left out.
+    pub fn is_everything(&self) -> bool {
+        self.units >= NOTHING
+    }
 }
 
 /// Everything that has weight.
-pub(crate) const EVERYTHING: Reach = Reach { units: NOTHING, rest: Precision::Fine };
+pub(crate) const EVERYTHING: Reach = Reach { units: NOTHING, rest: Effort::Row(Precision::Fine) };
 
 /// What is tried in turn.
-pub(crate) const REACHES: [Reach; 3] = [
-    Reach { units: 10.0, rest: Precision::Coarse },
-    Reach { units: 10.0, rest: Precision::Fine },
+pub(crate) const REACHES: [Reach; 4] = [
+    Reach { units: 10.0, rest: Effort::Blocks },
+    Reach { units: 10.0, rest: Effort::Row(Precision::Coarse) },
+    Reach { units: 10.0, rest: Effort::Row(Precision::Fine) },
     EVERYTHING,
 ];
 
@@ -54,15 +71,14 @@ impl Bound {
 }
 
 /// Fills `candidates`, with weights, with the tokens within reach of the peak; `None` if that is of
-/// no use.
+/// no use, because the row is too flat.
 pub(crate) fn collect(
     row: &Row<'_>,
     peak: &Peak,
     (settings, reach): (&Settings, Reach),
-    blocks: &[f32],
+    bounds: &Bounds,
     candidates: &mut Vec<Candidate>,
 ) -> Option<Bound> {
-    let everything = reach.units >= NOTHING;
     // With a floor and nothing else, what lies deeper is out.
     let floor = settings.min_p > 1e-6 && settings.top_p >= 1.0 && settings.top_k == 0;
     let units = match floor {
@@ -72,9 +88,10 @@ pub(crate) fn collect(
     candidates.clear();
     // Rounded down, so that all tokens below the threshold are below the exact one too.
     let exact = f64::from(peak.logit) - units * settings.temperature;
-    row.collect((exact as f32).next_down(), blocks, candidates);
+    let high = (exact as f32).next_down();
+    row.collect(high, bounds, candidates);
     let cut_by_k = settings.top_k > 0 && settings.top_k <= candidates.len();
-    if candidates.len() > FLAT && !everything && !floor && !cut_by_k {
+    if candidates.len() > FLAT && !reach.is_everything() && !floor && !cut_by_k {
         return None;
     }
     weight::weigh(candidates, peak.logit, settings.temperature);
@@ -87,7 +104,7 @@ pub(crate) fn collect(
         return Some(Bound { least: 0, most: 0, each });
     }
     let scale = Scale::new(peak.logit, settings.temperature, NOTHING);
-    let ((low, high), tokens) = row.rest((scale, reach.rest), candidates);
+    let ((low, high), tokens) = row.rest((scale, reach.rest), (candidates, high), bounds);
     // Weights are rounded down, each by less than one; a token that weighs nothing counts a little.
     let (one, tokens) = (ONE as f64, tokens as f64);
     let least = (low * one - 4.0 * tokens).max(0.0) as u64;

@@ -3,7 +3,8 @@
 //! A sparse mask is a list of ids, and only those logits are read. A dense one is read in blocks of
 //! 64 tokens, two words of the mask each. The first pass ([`Row::peak`]) takes the largest logit of
 //! every block, allowed or not: a bound, which is made exact only in the few blocks whose bound
-//! exceeds what was found before. The second ([`Row::collect`]) visits only blocks that reach a
+//! exceeds what was found before. (Before it is found, there are eight of them, one for each lane of the block; they are kept,
+//! since they bound the block's weight more tightly: see [`rest`](crate::sample::rest).) The second ([`Row::collect`]) visits only blocks that reach a
 //! threshold, a few dozen of 2,048 as a rule. Nothing is copied, and minus infinity is never written
 //! anywhere.
 //!
@@ -13,6 +14,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::matcher::Mask;
+use crate::sample::filter::Effort;
 use crate::sample::rest::{Precision, Scale};
 use crate::sample::weight::{Candidate, exp, exps, near_exps, select, sort};
 use crate::vocab::TokenId;
@@ -30,6 +32,18 @@ pub(crate) struct Row<'a> {
     logits: &'a [f32],
     mask: Option<Mask<'a>>,
     position: u64,
+}
+
+/// Lanes of a block: those of a vector of eight floats.
+const LANES: usize = 8;
+
+/// Bounds for the logits of the blocks of a row; nothing for a sparse mask.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    /// No allowed logit of the block is larger.
+    pub blocks: Vec<f32>,
+    /// The largest logit of every eighth token from each of the first eight on, allowed or not; nothing that is not a number.
+    pub lanes: Vec<[f32; LANES]>,
 }
 
 /// The best of the allowed tokens.
@@ -74,10 +88,11 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Finds the best allowed token; `blocks` receives a bound for the logits of each block (nothing
+    /// Finds the best allowed token; `bounds` receives bounds for the logits of each block (nothing
     /// for a sparse mask).
-    pub fn peak(&self, blocks: &mut Vec<f32>) -> Result<Peak> {
-        blocks.clear();
+    pub fn peak(&self, bounds: &mut Bounds) -> Result<Peak> {
+        bounds.blocks.clear();
+        bounds.lanes.clear();
         let logit = match self.mask {
             Some(Mask::Sparse(ids)) => {
                 let nan = ids.iter().find(|&&id| self.logit(id).is_nan());
@@ -87,7 +102,7 @@ impl<'a> Row<'a> {
                 let logits = ids.iter().map(|&id| self.logit(id));
                 logits.fold(f32::NEG_INFINITY, f32::max)
             }
-            _ => self.block_peaks(blocks)?,
+            _ => self.block_peaks(bounds)?,
         };
         if logit == f32::NEG_INFINITY {
             return Err(match self.tokens().next() {
@@ -98,16 +113,16 @@ impl<'a> Row<'a> {
                 }
             });
         }
-        let token = self.first_with(logit, blocks);
+        let token = self.first_with(logit, bounds);
         if logit == f32::INFINITY {
             return Err(self.unusable(token));
         }
         Ok(Peak { logit, token })
     }
 
-    /// Appends the allowed tokens with a logit of at least `high` to `candidates`. `blocks` is what
+    /// Appends the allowed tokens with a logit of at least `high` to `candidates`. `bounds` is what
     /// [`Row::peak`] left there.
-    pub fn collect(&self, high: f32, blocks: &[f32], candidates: &mut Vec<Candidate>) {
+    pub fn collect(&self, high: f32, bounds: &Bounds, candidates: &mut Vec<Candidate>) {
         let mut visit = |id: TokenId| {
             let logit = self.logit(id);
             if logit >= high {
@@ -117,13 +132,13 @@ impl<'a> Row<'a> {
         if let Some(Mask::Sparse(ids)) = self.mask {
             return ids.iter().for_each(|&id| visit(id));
         }
-        for (at, _) in blocks.iter().enumerate().filter(|(_, bound)| **bound >= high) {
+        for (at, _) in bounds.blocks.iter().enumerate().filter(|(_, bound)| **bound >= high) {
             bits(self.word(at)).for_each(|bit| visit((at * BLOCK) as TokenId + bit));
         }
     }
 
-    /// The `count` best allowed tokens, in their order. `blocks` is what [`Row::peak`] left there.
-    pub fn best(&self, count: usize, blocks: &[f32]) -> Vec<Candidate> {
+    /// The `count` best allowed tokens, in their order. `bounds` is what [`Row::peak`] left there.
+    pub fn best(&self, count: usize, bounds: &Bounds) -> Vec<Candidate> {
         let (mut found, mut low) = (Vec::new(), f32::NEG_INFINITY);
         if count == 0 {
             return found;
@@ -144,7 +159,7 @@ impl<'a> Row<'a> {
             ids.iter().for_each(|&id| _ = visit(id));
         } else {
             let mut low = f32::NEG_INFINITY;
-            for (at, bound) in blocks.iter().enumerate() {
+            for (at, bound) in bounds.blocks.iter().enumerate() {
                 if *bound >= low {
                     let ids = bits(self.word(at)).map(|bit| (at * BLOCK) as TokenId + bit);
                     ids.for_each(|id| low = visit(id));
@@ -162,12 +177,12 @@ impl<'a> Row<'a> {
     ///
     /// Blocks that reach within `near` of the largest logit are summed in double precision, the others in single precision: they
     /// are off by about 1e-6 of what they weigh, and mostly they weigh little.
-    pub fn sums(&self, max: f32, bounds: &[f32], near: f32) -> (f64, f64) {
+    pub fn sums(&self, max: f32, bounds: &Bounds, near: f32) -> (f64, f64) {
         let (full, tail) = self.logits.as_chunks::<BLOCK>();
         let padded = pad(tail);
         let blocks = full.iter().chain((!tail.is_empty()).then_some(&padded));
         let (mut all, mut allowed) = (0.0, 0.0);
-        for (at, (block, bound)) in blocks.zip(bounds).enumerate() {
+        for (at, (block, bound)) in blocks.zip(&bounds.blocks).enumerate() {
             let is_near = *bound >= max - near;
             let (sum, part) = match (self.mask, is_near) {
                 (Some(Mask::Dense(_)), true) => split(&exps(block, max), self.word(at)),
@@ -187,11 +202,13 @@ impl<'a> Row<'a> {
     }
 
     /// An interval that holds the sum of the exponentials of the allowed logits that were not
-    /// collected, and the number of allowed tokens at most.
+    /// collected, and the number of allowed tokens at most. All of at least `high` were collected; `bounds` is what
+    /// [`Row::peak`] left there.
     pub fn rest(
         &self,
-        (scale, precision): (Scale, Precision),
-        candidates: &[Candidate],
+        (scale, effort): (Scale, Effort),
+        (candidates, high): (&[Candidate], f32),
+        bounds: &Bounds,
     ) -> ((f64, f64), usize) {
         let collected = candidates.iter().map(Candidate::logit);
         let (row, mask, gathered);
@@ -203,7 +220,21 @@ impl<'a> Row<'a> {
                 (row, mask) = (gathered.as_slice(), None);
             }
         }
-        (scale.sum(precision, (row, mask), collected), row.len())
+        let sum = match effort {
+            Effort::Blocks if !bounds.blocks.is_empty() => {
+                scale.outline(bounds, high, |at| self.block(at), collected)
+            }
+            Effort::Blocks => scale.sum(Precision::Coarse, (row, mask), collected),
+            Effort::Row(precision) => scale.sum(precision, (row, mask), collected),
+        };
+        (sum, row.len())
+    }
+
+    /// The logits of a block, and the words of its mask.
+    fn block(&self, at: usize) -> ([f32; BLOCK], [u32; BLOCK / WORD]) {
+        let (full, tail) = self.logits.as_chunks::<BLOCK>();
+        let word = self.word(at);
+        (full.get(at).copied().unwrap_or_else(|| pad(tail)), [word as u32, (word >> WORD) as u32])
     }
 
     /// The allowed tokens, ascending.
@@ -249,12 +280,18 @@ impl<'a> Row<'a> {
     }
 
     /// A bound for each block, and the largest allowed logit.
-    fn block_peaks(&self, blocks: &mut Vec<f32>) -> Result<f32> {
+    fn block_peaks(&self, bounds: &mut Bounds) -> Result<f32> {
         let (full, tail) = self.logits.as_chunks::<BLOCK>();
-        blocks.extend(full.iter().map(block_bound));
-        blocks.extend((!tail.is_empty()).then(|| block_bound(&pad(tail))));
+        bounds.blocks.reserve(full.len() + 1);
+        bounds.lanes.reserve(full.len() + 1);
+        let padded = pad(tail);
+        for block in full.iter().chain((!tail.is_empty()).then_some(&padded)) {
+            let (bound, lanes) = block_bound(block);
+            bounds.blocks.push(bound);
+            bounds.lanes.push(lanes);
+        }
         let mut best = f32::NEG_INFINITY;
-        for (at, bound) in blocks.iter_mut().enumerate() {
+        for (at, bound) in bounds.blocks.iter_mut().enumerate() {
             if *bound <= best {
                 continue;
             }
@@ -270,12 +307,12 @@ impl<'a> Row<'a> {
     }
 
     /// The lowest allowed id with this logit, which exists.
-    fn first_with(&self, logit: f32, blocks: &[f32]) -> TokenId {
+    fn first_with(&self, logit: f32, bounds: &Bounds) -> TokenId {
         let is_it = |id: &TokenId| self.logit(*id) == logit;
         let found = match self.mask {
             Some(Mask::Sparse(ids)) => ids.iter().copied().find(is_it),
             _ => {
-                let near = blocks.iter().enumerate().filter(|(_, bound)| **bound >= logit);
+                let near = bounds.blocks.iter().enumerate().filter(|(_, bound)| **bound >= logit);
                 let ids = near.flat_map(|(at, _)| {
                     bits(self.word(at)).map(move |bit| (at * BLOCK) as TokenId + bit)
                 });
@@ -330,19 +367,22 @@ fn bits(mut word: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The largest logit of a block, infinite if one of them is not a number. Written in lanes, without
-/// branches, so that the compiler makes vector instructions of it.
-fn block_bound(block: &[f32; BLOCK]) -> f32 {
-    const LANES: usize = 8;
+/// The largest logit of a block, infinite if one of them is not a number, and those of its lanes. Written in lanes, without
+/// branches, so that the compiler makes vector instructions of it; one comparison tells whether one of two
+/// is not a number.
+fn block_bound(block: &[f32; BLOCK]) -> (f32, [f32; LANES]) {
     let mut best = [f32::NEG_INFINITY; LANES];
     let mut nan = [0_u32; LANES];
-    for lanes in block.as_chunks::<LANES>().0 {
+    for pair in block.as_chunks::<{ 2 * LANES }>().0 {
         for j in 0..LANES {
-            nan[j] |= if lanes[j].is_nan() { u32::MAX } else { 0 };
-            best[j] = if lanes[j] > best[j] { lanes[j] } else { best[j] };
+            let (a, b) = (pair[j], pair[j + LANES]);
+            nan[j] |= if a.is_nan() | b.is_nan() { u32::MAX } else { 0 };
+            best[j] = if a > best[j] { a } else { best[j] };
+            best[j] = if b > best[j] { b } else { best[j] };
         }
     }
     let halves = [0, 1, 2, 3].map(|j| if best[j] > best[j + 4] { best[j] } else { best[j + 4] });
     let bound = halves.into_iter().fold(f32::NEG_INFINITY, |a, b| if a > b { a } else { b });
-    if nan.iter().fold(0, |all, lane| all | lane) == 0 { bound } else { f32::INFINITY }
+    let bound = if nan.iter().fold(0, |all, lane| all | lane) == 0 { bound } else { f32::INFINITY };
+    (bound, best)
 }

@@ -16,7 +16,7 @@
 //! far below it), mostly by less than 1e-8; logits of models are single precision, too.
 
 use crate::error::{Error, Kind, Result};
-use crate::sample::gather::Row;
+use crate::sample::gather::{Bounds, Row};
 use crate::sample::weight::{Candidate, exp};
 use crate::sample::{Step, only};
 use crate::vocab::TokenId;
@@ -70,7 +70,7 @@ const FAR: f32 = 60.0;
 pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Result<StepLogProbs> {
     let all = Row::new(step.logits, None, step.position)?;
     let allowed = Row::new(step.logits, step.mask, step.position)?;
-    let mut bounds = Vec::new();
+    let mut bounds = Bounds::default();
     let peak = all.peak(&mut bounds)?;
     let max = f64::from(peak.logit);
     let (sum, sum_allowed) = allowed.sums(peak.logit, &bounds, NEAR);
@@ -81,9 +81,9 @@ pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Resul
             (f64::from(allowed.logit(token)), best)
         }
         None => {
-            let mut blocks = Vec::new();
-            let own = allowed.peak(&mut blocks)?;
-            let best = allowed.best(alternatives, &blocks);
+            let mut own_bounds = Bounds::default();
+            let own = allowed.peak(&mut own_bounds)?;
+            let best = allowed.best(alternatives, &own_bounds);
             match peak.logit - own.logit > FAR {
                 false => (max + sum_allowed.ln(), best),
                 true => {
@@ -116,7 +116,7 @@ pub fn log_probs(step: &Step<'_>, chosen: TokenId, alternatives: usize) -> Resul
 /// As [`log_probs`]; [`crate::Kind::BadArgument`] for a token that the row does not have.
 pub fn raw_log_probs(logits: &[f32], tokens: &[TokenId]) -> Result<Vec<f64>> {
     let all = Row::new(logits, None, 0)?;
-    let mut bounds = Vec::new();
+    let mut bounds = Bounds::default();
     let peak = all.peak(&mut bounds)?.logit;
     let log_all = f64::from(peak) + all.sums(peak, &bounds, f32::INFINITY).0.ln();
     let missing = |token| {

@@ -46,7 +46,7 @@ pub use settings::{Penalties, Preset, Settings};
 use crate::error::Result;
 use crate::matcher::Mask;
 use crate::vocab::TokenId;
-use gather::Row;
+use gather::{Bounds, Row};
 use random::Purpose;
 use weight::Candidate;
 
@@ -110,8 +110,8 @@ pub struct Sampler {
 struct Scratch {
     /// The row with penalties, when there are any.
     penalised: Vec<f32>,
-    /// The largest logit of each block of a dense row.
-    blocks: Vec<f32>,
+    /// Of a dense row.
+    bounds: Bounds,
     candidates: Vec<Candidate>,
 }
 
@@ -150,14 +150,19 @@ impl Sampler {
         if let Some(token) = only(step)? {
             return Ok(token);
         }
-        let Scratch { penalised, blocks, candidates } = &mut self.scratch;
+        let Scratch { penalised, bounds, candidates } = &mut self.scratch;
         let row = penalty::apply(&self.settings.penalties, step, penalised)?;
-        let peak = row.peak(blocks)?;
+        let peak = row.peak(bounds)?;
         if self.settings.is_greedy() {
             return Ok(peak.token);
         }
+        let mut flat = false;
         for reach in filter::REACHES {
-            let rest = filter::collect(&row, &peak, (&self.settings, reach), blocks, candidates);
+            if flat && !reach.is_everything() {
+                continue;
+            }
+            let rest = filter::collect(&row, &peak, (&self.settings, reach), bounds, candidates);
+            flat = rest.is_none();
             let drawn = rest
                 .and_then(|rest| filter::narrow(&self.settings, candidates, rest))
                 .and_then(|rest| filter::pick(candidates, rest, draw));
@@ -177,14 +182,14 @@ impl Sampler {
         if let Some(token) = only(step)? {
             return Ok(vec![(token, 1.0)]);
         }
-        let Scratch { penalised, blocks, candidates } = &mut self.scratch;
+        let Scratch { penalised, bounds, candidates } = &mut self.scratch;
         let row = penalty::apply(&self.settings.penalties, step, penalised)?;
-        let peak = row.peak(blocks)?;
+        let peak = row.peak(bounds)?;
         if self.settings.is_greedy() {
             return Ok(vec![(peak.token, 1.0)]);
         }
         let all = (&self.settings, filter::EVERYTHING);
-        filter::collect(&row, &peak, all, blocks, candidates)
+        filter::collect(&row, &peak, all, bounds, candidates)
             .and_then(|rest| filter::narrow(&self.settings, candidates, rest));
         weight::sort(candidates);
         let sum = weight::total(candidates) as f64;

@@ -4,6 +4,10 @@
 //! collected candidates decide whatever the rest weighs within some percent. So the exponential is
 //! approximated here, and the caller gets an interval that holds the exact sum.
 //!
+//! Often not even a pass is needed. The largest logits of the lanes of each block of a row are known, and eight tokens weigh at
+//! most as much as if all of them had the largest logit ([`Scale::outline`]). That is a few times too much, and
+//! decides all the same where the collected candidates outweigh the rest by far.
+//!
 //! Both approximations use that a float *is* nearly `2^exponent`: with `t = x + 1.5 * 2^23` the
 //! integer nearest to `x` stands in the low bits of `t`, and shifted up it is an exponent.
 //! * [`Precision::Coarse`] keeps 7 more bits as the mantissa: between powers of two the curve is
@@ -12,6 +16,8 @@
 //!
 //! By hand, coarse, `x = -1.5` (in powers of two): exponent and mantissa are those of the line from
 //! `2^-2` to `2^-1`, 0.375 instead of 0.3536. The interval is 0.350 to 0.379.
+
+use crate::sample::gather::Bounds;
 
 /// How good an approximation is, and what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,14 @@ impl Precision {
             Precision::Coarse => (0.933, 1.01),
             Precision::Fine => (0.9998, 1.0002),
         }
+    }
+
+    /// An interval that holds what is left of an approximate sum.
+    fn around(self, all: f64, taken: f64) -> (f64, f64) {
+        // Rounding within groups, relative to the whole.
+        let (slack, rest) = (4e-6 * all, all - taken);
+        let (low, high) = self.factors();
+        (((rest - slack) * low).max(0.0), (rest + slack).max(0.0) * high)
     }
 }
 
@@ -84,6 +98,34 @@ impl Scale {
         cubic.to_bits().wrapping_add(t.to_bits() << 23)
     }
 
+    /// As [`Scale::sum`], at the cost of the blocks that reach `high`: only those are read, by `block` (their logits, and one
+    /// bit each). The others weigh between nothing and what `bounds` allow. `collected` are the logits of at least `high`.
+    pub fn outline<const N: usize, const W: usize>(
+        &self,
+        bounds: &Bounds,
+        high: f32,
+        block: impl Fn(usize) -> ([f32; N], [u32; W]),
+        collected: impl Iterator<Item = f32>,
+    ) -> (f64, f64) {
+        let value = |logit: f32| self.coarse(logit);
+        let (mut near, mut sums) = (0.0, [0.0_f32; 8]);
+        for (at, (&bound, lanes)) in bounds.blocks.iter().zip(&bounds.lanes).enumerate() {
+            if bound >= high {
+                let (logits, words) = block(at);
+                near += group_sum(&logits, &words, value);
+                continue;
+            }
+            for j in 0..8 {
+                // A lane may hold what is not allowed.
+                let most = if lanes[j] < bound { lanes[j] } else { bound };
+                sums[j] += f32::from_bits(value(most));
+            }
+        }
+        let far = f64::from(sums.iter().sum::<f32>()) * (N / sums.len()) as f64;
+        let (low, most) = Precision::Coarse.around(near, exactly(collected, value));
+        (low, most + far * Precision::Coarse.factors().1)
+    }
+
     /// An interval that holds the sum of the exponentials of the logits that a mask selects (one bit
     /// each; all without a mask), without those of `collected`, which are among them.
     pub fn sum(
@@ -102,10 +144,7 @@ impl Scale {
                 (total(logits, mask, value), exactly(collected, value))
             }
         };
-        // Rounding within groups, relative to the whole.
-        let (slack, rest) = (4e-6 * all, all - taken);
-        let (low, high) = precision.factors();
-        (((rest - slack) * low).max(0.0), (rest + slack).max(0.0) * high)
+        precision.around(all, taken)
     }
 }
 
@@ -155,7 +194,11 @@ fn total(logits: &[f32], mask: Option<&[u32]>, value: impl Fn(f32) -> u32 + Copy
 
 /// No branches: the compiler makes vector instructions of it.
 #[inline(always)]
-fn group_sum(group: &[f32; GROUP], words: &[u32; 8], value: impl Fn(f32) -> u32) -> f64 {
+fn group_sum<const N: usize, const W: usize>(
+    group: &[f32; N],
+    words: &[u32; W],
+    value: impl Fn(f32) -> u32,
+) -> f64 {
     let mut sums = [0.0_f32; 8];
     for (block, word) in group.as_chunks::<32>().0.iter().zip(words) {
         for (eight, byte) in block.as_chunks::<8>().0.iter().zip(word.to_le_bytes()) {

@@ -323,3 +323,39 @@ fn draws_follow_the_law() -> Result<()> {
     }
     Ok(())
 }
+
+/// What was not collected weighs between the bounds, whatever stands at tokens that are not allowed.
+#[test]
+fn bounds_of_blocks_hold_what_was_not_collected() {
+    use crate::sample::filter::Effort;
+    use crate::sample::gather::{Bounds, Row};
+    use crate::sample::rest::Scale;
+    use crate::sample::weight::NOTHING;
+    for seed in 0..200 {
+        let len = 1_000 + (mix(seed) % 200) as usize;
+        let ids: Vec<TokenId> =
+            (0..len as u32).filter(|&id| !mix(u64::from(id) + seed).is_multiple_of(3)).collect();
+        let mut logits = row(seed, len);
+        for id in (0..len).filter(|&id| ids.binary_search(&(id as u32)).is_err()) {
+            logits[id] = [f32::NAN, f32::INFINITY, 1e30, logits[id]][(mix(id as u64) % 4) as usize];
+        }
+        let words = words(&ids, len);
+        let row = Row::new(&logits, Some(Mask::Dense(&words)), 0).unwrap();
+        let mut bounds = Bounds::default();
+        let peak = row.peak(&mut bounds).unwrap();
+        let temperature = [0.3, 1.0, 2.0][seed as usize % 3];
+        let high = peak.logit - [1.0, 3.0, 10.0][(seed / 3) as usize % 3];
+        let mut candidates = Vec::new();
+        row.collect(high, &bounds, &mut candidates);
+        let scale = Scale::new(peak.logit, temperature, NOTHING);
+        let ((low, most), tokens) = row.rest((scale, Effort::Blocks), (&candidates, high), &bounds);
+        let units = |id: &TokenId| f64::from(logits[*id as usize] - peak.logit) / temperature;
+        let left: Vec<&TokenId> = ids.iter().filter(|id| logits[**id as usize] < high).collect();
+        assert_eq!(left.len() + candidates.len(), ids.len());
+        let exact: f64 = left.iter().map(|id| units(id).exp()).sum();
+        // What is deeper than the last unit may be counted or not.
+        let deep = left.iter().filter(|id| units(id) < -NOTHING).count() as f64 * (-NOTHING).exp();
+        assert!(low - deep <= exact && exact <= most, "{low} {exact} {most}, seed {seed}");
+        assert!(tokens >= left.len());
+    }
+}

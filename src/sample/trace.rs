@@ -1,7 +1,7 @@
 //! What each stage did to each token of one step: for people who want to see it, not for speed.
 
 use crate::error::Result;
-use crate::sample::gather::Row;
+use crate::sample::gather::{Bounds, Row};
 use crate::sample::weight::{self, Candidate};
 use crate::sample::{Settings, Stage, Step, filter, only, penalty};
 use crate::vocab::TokenId;
@@ -40,7 +40,7 @@ pub fn trace(settings: &Settings, step: &Step<'_>) -> Result<Vec<TokenTrace>> {
         row.tokens().map(|id| Candidate::new(id, row.logit(id))).collect();
     let peak = match only(step)? {
         Some(token) => row.logit(token),
-        None => row.peak(&mut Vec::new())?.logit,
+        None => row.peak(&mut Bounds::default())?.logit,
     };
     weight::weigh(&mut candidates, peak, temperature);
     weight::sort(&mut candidates);
