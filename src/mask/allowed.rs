@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
-use super::set::TokenSet;
+use super::set::{TokenSet, bits};
 use super::tables::{TableId, Tables};
 use crate::vocab::TokenId;
 
@@ -47,38 +47,73 @@ enum Wide {
     Special(u32),
     /// Bits of this configuration alone.
     Own(Box<[u32]>),
-    /// The tokens of several tables, which configurations share.
+    /// Tokens of several tables, which configurations share.
     Mixture(Arc<[u32]>),
 }
 
 /// Unions of tables. In grammars of text many configurations allow the tokens of the same few tables:
-/// their union is made once.
+/// their union is made once. Many unions differ in a few tokens: then they share a bitmask, so that fewer of them go
+/// through the caches of the processor.
 #[derive(Debug, Clone, Default)]
-pub struct Mixtures(HashMap<Box<[TableId]>, Arc<[u32]>>);
+pub struct Mixtures {
+    known: HashMap<Vec<TableId>, Mixture>,
+    /// The bitmasks, the latest last.
+    bases: Vec<Arc<[u32]>>,
+    /// Bytes of memory, about.
+    bytes: usize,
+}
+
+/// A bitmask and a few tokens beside it.
+#[derive(Debug, Clone)]
+struct Mixture {
+    base: Arc<[u32]>,
+    more: Box<[TokenId]>,
+}
 
 impl Mixtures {
     /// Bytes of memory, about.
     pub fn bytes(&self) -> usize {
-        let words = self.0.values().next().map_or(0, |words| words.len());
-        self.0.len() * (words * 4 + 96)
+        self.bytes
     }
 
     /// The tokens of all of `ids`.
-    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> Arc<[u32]> {
+    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> &Mixture {
         ids.sort_unstable();
         ids.dedup();
-        let make = || {
+        let Self { known, bases, bytes } = self;
+        known.entry_ref(&ids[..]).or_insert_with(|| {
             let mut parts = Parts { tables: ids.clone(), ..Parts::default() };
             let mut words = vec![0; tables.vocabulary().len().div_ceil(32)];
             parts.finish(tables, &[], None).fill(tables, &[], &mut words);
-            words.into()
+            let mixture = Mixture::near(bases, &words).unwrap_or_else(|| {
+                let base: Arc<[u32]> = words.into();
+                *bytes += base.len() * 4;
+                bases.push(Arc::clone(&base));
+                Mixture { base, more: Box::default() }
+            });
+            *bytes += (ids.len() + mixture.more.len()) * 4 + 96;
+            mixture
+        })
+    }
+}
+
+impl Mixture {
+    /// A set as one of the latest bitmasks that it contains and the few tokens that are not in there.
+    fn near(bases: &[Arc<[u32]>], words: &[u32]) -> Option<Self> {
+        /// How many are tried; mostly the first words tell that one is not near.
+        const TRIED: usize = 16;
+        let more = |base: &[u32]| {
+            let mut more = Vec::new();
+            for (at, (&word, &base)) in words.iter().zip(base).enumerate() {
+                if base & !word != 0 || more.len() > BESIDE {
+                    return None;
+                }
+                more.extend(bits(at, word & !base));
+            }
+            (more.len() <= BESIDE).then(|| more.into_boxed_slice())
         };
-        if let Some(words) = self.0.get(&ids[..]) {
-            return Arc::clone(words);
-        }
-        let words: Arc<[u32]> = make();
-        self.0.insert(ids.as_slice().into(), Arc::clone(&words));
-        words
+        let near = |base: &Arc<[u32]>| Some(Self { base: Arc::clone(base), more: more(base)? });
+        bases.iter().rev().take(TRIED).find_map(near)
     }
 }
 
@@ -124,7 +159,9 @@ impl Parts {
         let most = if wide.is_empty() { LISTED } else { BESIDE };
         if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > most) {
             self.tokens.truncate(loose);
-            wide = vec![Wide::Mixture(mixtures.get(tables, &mut ids))];
+            let mixture = mixtures.get(tables, &mut ids);
+            wide = vec![Wide::Mixture(Arc::clone(&mixture.base))];
+            self.tokens.extend_from_slice(&mixture.more);
         }
         ids.clear();
         self.tables = ids;
@@ -254,5 +291,28 @@ fn unite(bits: &[u32], without: &[TokenId], words: &mut [u32]) {
 fn set_bits(tokens: &[TokenId], words: &mut [u32]) {
     for &id in tokens {
         words[id as usize / 32] |= 1 << (id % 32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixture_near_another_is_that_one_and_a_few_tokens() {
+        let bases: Vec<Arc<[u32]>> =
+            vec![vec![0; 8].into(), vec![0b1011, 0, 0, 0, 0, 0, 0, 1].into()];
+        let near = |words: &[u32]| {
+            let found = Mixture::near(&bases, words)?;
+            let at = bases.iter().position(|base| Arc::ptr_eq(base, &found.base))?;
+            Some((at, found.more.to_vec()))
+        };
+        assert_eq!(near(&[0b1111, 0, 0, 1 << 31, 0, 0, 0, 1]), Some((1, vec![2, 127])));
+        assert_eq!(near(&bases[1]), Some((1, vec![])));
+        // A token of the second is missing, so that it is the first and all tokens.
+        assert_eq!(near(&[0b1010, 0, 0, 0, 0, 0, 0, 1]), Some((0, vec![1, 3, 224])));
+        let with = |last: u32| [u32::MAX, u32::MAX, u32::MAX, u32::MAX, last, 0, 0, 1];
+        assert_eq!(near(&with(0b111)).map(|(_, more)| more.len()), Some(BESIDE));
+        assert!(near(&with(0b1111)).is_none(), "more than {BESIDE} tokens");
     }
 }

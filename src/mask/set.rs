@@ -111,11 +111,15 @@ impl TokenSet {
 /// The positions of the bits that are set, ascending.
 fn list(words: impl Iterator<Item = u32>) -> Vec<TokenId> {
     let mut ids = Vec::new();
-    for (mut word, first) in words.zip((0..).step_by(32)) {
-        while word != 0 {
-            ids.push(first + word.trailing_zeros());
-            word &= word - 1;
-        }
-    }
+    words.enumerate().for_each(|(at, word)| ids.extend(bits(at, word)));
     ids
+}
+
+/// The same of word number `at`.
+pub(super) fn bits(at: usize, mut word: u32) -> impl Iterator<Item = TokenId> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| (at * 32) as TokenId + word.trailing_zeros());
+        word &= word.wrapping_sub(1);
+        bit
+    })
 }
