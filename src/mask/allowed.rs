@@ -47,8 +47,8 @@ enum Wide {
     Special(u32),
     /// Bits of this configuration alone.
     Own(Box<[u32]>),
-    /// Tokens of several tables, which configurations share.
-    Mixture(Arc<[u32]>),
+    /// Tokens of several tables, which configurations share, but a few.
+    Mixture(Arc<[u32]>, Box<[TokenId]>),
 }
 
 /// Unions of tables. In grammars of text many configurations allow the tokens of the same few tables:
@@ -63,10 +63,11 @@ pub struct Mixtures {
     bytes: usize,
 }
 
-/// A bitmask and a few tokens beside it.
+/// A bitmask without a few tokens, and a few tokens beside it.
 #[derive(Debug, Clone)]
 struct Mixture {
     base: Arc<[u32]>,
+    without: Box<[TokenId]>,
     more: Box<[TokenId]>,
 }
 
@@ -89,30 +90,33 @@ impl Mixtures {
                 let base: Arc<[u32]> = words.into();
                 *bytes += base.len() * 4;
                 bases.push(Arc::clone(&base));
-                Mixture { base, more: Box::default() }
+                Mixture { base, without: Box::default(), more: Box::default() }
             });
-            *bytes += (ids.len() + mixture.more.len()) * 4 + 96;
+            *bytes += (ids.len() + mixture.without.len() + mixture.more.len()) * 4 + 128;
             mixture
         })
     }
 }
 
 impl Mixture {
-    /// A set as one of the latest bitmasks that it contains and the few tokens that are not in there.
+    /// A set as one of the latest bitmasks, if it differs from one in a few tokens only.
     fn near(bases: &[Arc<[u32]>], words: &[u32]) -> Option<Self> {
         /// How many are tried; mostly the first words tell that one is not near.
         const TRIED: usize = 16;
-        let more = |base: &[u32]| {
-            let mut more = Vec::new();
-            for (at, (&word, &base)) in words.iter().zip(base).enumerate() {
-                if base & !word != 0 || more.len() > BESIDE {
-                    return None;
+        let near = |base: &Arc<[u32]>| {
+            let (mut without, mut more) = (Vec::new(), Vec::new());
+            for (at, (&word, &base)) in words.iter().zip(base.iter()).enumerate() {
+                if word != base {
+                    without.extend(bits(at, base & !word));
+                    more.extend(bits(at, word & !base));
+                    if without.len() + more.len() > BESIDE {
+                        return None;
+                    }
                 }
-                more.extend(bits(at, word & !base));
             }
-            (more.len() <= BESIDE).then(|| more.into_boxed_slice())
+            let (without, more) = (without.into_boxed_slice(), more.into_boxed_slice());
+            Some(Self { base: Arc::clone(base), without, more })
         };
-        let near = |base: &Arc<[u32]>| Some(Self { base: Arc::clone(base), more: more(base)? });
         bases.iter().rev().take(TRIED).find_map(near)
     }
 }
@@ -160,7 +164,7 @@ impl Parts {
         if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > most) {
             self.tokens.truncate(loose);
             let mixture = mixtures.get(tables, &mut ids);
-            wide = vec![Wide::Mixture(Arc::clone(&mixture.base))];
+            wide = vec![Wide::Mixture(Arc::clone(&mixture.base), mixture.without.clone())];
             self.tokens.extend_from_slice(&mixture.more);
         }
         ids.clear();
@@ -237,6 +241,7 @@ impl Allowed {
     pub fn bytes(&self) -> usize {
         let own = |wide: &Wide| match wide {
             Wide::Own(words) => words.len() * 4,
+            Wide::Mixture(_, without) => without.len() * 4,
             _ => 0,
         };
         let wide: usize = self.wide.iter().map(own).sum();
@@ -257,7 +262,7 @@ fn unite_all(wide: &[Wide], tables: &Tables, specials: &[TokenSet], words: &mut 
             },
             &Wide::Special(index) => (specials[index as usize].words(), &[]),
             Wide::Own(words) => (words, &[]),
-            Wide::Mixture(words) => (words, &[]),
+            Wide::Mixture(words, without) => (words, without),
         };
         match std::mem::take(&mut first) {
             true => copy(bits, without, words),
@@ -299,20 +304,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mixture_near_another_is_that_one_and_a_few_tokens() {
+    fn a_mixture_near_another_is_that_one_but_for_a_few_tokens() {
         let bases: Vec<Arc<[u32]>> =
-            vec![vec![0; 8].into(), vec![0b1011, 0, 0, 0, 0, 0, 0, 1].into()];
+            vec![[0xffff_ff00; 8].to_vec().into(), vec![0b1011, 0, 0, 0, 0, 0, 0, 1].into()];
         let near = |words: &[u32]| {
             let found = Mixture::near(&bases, words)?;
             let at = bases.iter().position(|base| Arc::ptr_eq(base, &found.base))?;
-            Some((at, found.more.to_vec()))
+            Some((at, found.without.to_vec(), found.more.to_vec()))
         };
-        assert_eq!(near(&[0b1111, 0, 0, 1 << 31, 0, 0, 0, 1]), Some((1, vec![2, 127])));
-        assert_eq!(near(&bases[1]), Some((1, vec![])));
-        // A token of the second is missing, so that it is the first and all tokens.
-        assert_eq!(near(&[0b1010, 0, 0, 0, 0, 0, 0, 1]), Some((0, vec![1, 3, 224])));
+        assert_eq!(near(&bases[1]), Some((1, vec![], vec![])));
+        let words = [0b1110, 0, 0, 1 << 31, 0, 0, 0, 0];
+        assert_eq!(near(&words), Some((1, vec![0, 224], vec![2, 127])));
+        let mut words = bases[0].to_vec();
+        words[7] = u32::MAX;
+        assert_eq!(near(&words), Some((0, vec![], (224..232).collect())));
+        // As many as may stand beside it, and one more; the first is no nearer.
         let with = |last: u32| [u32::MAX, u32::MAX, u32::MAX, u32::MAX, last, 0, 0, 1];
-        assert_eq!(near(&with(0b111)).map(|(_, more)| more.len()), Some(BESIDE));
-        assert!(near(&with(0b1111)).is_none(), "more than {BESIDE} tokens");
+        assert_eq!(near(&with(0b111)).map(|(at, _, more)| (at, more.len())), Some((1, BESIDE)));
+        assert!(near(&with(0b1111)).is_none());
     }
 }
