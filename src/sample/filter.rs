@@ -12,19 +12,10 @@
 //! the target 90.9 to 91.8, the sums 60, 95: both targets are crossed at the second candidate.
 
 use crate::sample::Settings;
-use crate::sample::gather::{Bounds, Peak, Row};
-use crate::sample::rest::{Precision, Scale};
+use crate::sample::gather::{Peak, Row};
+use crate::sample::rest::{Bounds, Effort, Precision, Scale};
 use crate::sample::weight::{self, Candidate, NOTHING, ONE, crossing};
 use crate::vocab::TokenId;
-
-/// What is read to know the weight of the tokens that were not collected.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Effort {
-    /// The bounds of the blocks (of a sparse mask: its row, coarsely).
-    Blocks,
-    /// The row.
-    Row(Precision),
-}
 
 /// How far below the best logit, in units of the temperature, candidates are collected, and how
 /// well the weight of the others is known.

@@ -14,8 +14,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::matcher::Mask;
-use crate::sample::filter::Effort;
-use crate::sample::rest::{Precision, Scale};
+use crate::sample::rest::{Bounds, Effort, LANES, Precision, Scale};
 use crate::sample::weight::{Candidate, exp, exps, near_exps, select, sort};
 use crate::vocab::TokenId;
 use std::ops::AddAssign;
@@ -32,18 +31,6 @@ pub(crate) struct Row<'a> {
     logits: &'a [f32],
     mask: Option<Mask<'a>>,
     position: u64,
-}
-
-/// Lanes of a block: those of a vector of eight floats.
-const LANES: usize = 8;
-
-/// Bounds for the logits of the blocks of a row; nothing for a sparse mask.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Bounds {
-    /// No allowed logit of the block is larger.
-    pub blocks: Vec<f32>,
-    /// The largest logit of every eighth token from each of the first eight on, allowed or not; nothing that is not a number.
-    pub lanes: Vec<[f32; LANES]>,
 }
 
 /// The best of the allowed tokens.

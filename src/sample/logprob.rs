@@ -16,7 +16,8 @@
 //! far below it), mostly by less than 1e-8; logits of models are single precision, too.
 
 use crate::error::{Error, Kind, Result};
-use crate::sample::gather::{Bounds, Row};
+use crate::sample::gather::Row;
+use crate::sample::rest::Bounds;
 use crate::sample::weight::{Candidate, exp};
 use crate::sample::{Step, only};
 use crate::vocab::TokenId;

@@ -46,8 +46,9 @@ pub use settings::{Penalties, Preset, Settings};
 use crate::error::Result;
 use crate::matcher::Mask;
 use crate::vocab::TokenId;
-use gather::{Bounds, Row};
+use gather::Row;
 use random::Purpose;
+use rest::Bounds;
 use weight::Candidate;
 
 /// The stages, in the order in which they act.

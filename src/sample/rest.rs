@@ -17,7 +17,26 @@
 //! By hand, coarse, `x = -1.5` (in powers of two): exponent and mantissa are those of the line from
 //! `2^-2` to `2^-1`, 0.375 instead of 0.3536. The interval is 0.350 to 0.379.
 
-use crate::sample::gather::Bounds;
+/// Lanes of a block: those of a vector of eight floats.
+pub(crate) const LANES: usize = 8;
+
+/// Bounds for the logits of the blocks of a row; nothing for a sparse mask.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    /// No allowed logit of the block is larger.
+    pub blocks: Vec<f32>,
+    /// The largest logit of every eighth token from each of the first eight on, allowed or not; nothing that is not a number.
+    pub lanes: Vec<[f32; LANES]>,
+}
+
+/// What is read to know the weight of the tokens that were not collected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Effort {
+    /// The bounds of the blocks (of a sparse mask: its row, coarsely).
+    Blocks,
+    /// The row.
+    Row(Precision),
+}
 
 /// How good an approximation is, and what it costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,20 +127,20 @@ impl Scale {
         collected: impl Iterator<Item = f32>,
     ) -> (f64, f64) {
         let value = |logit: f32| self.coarse(logit);
-        let (mut near, mut sums) = (0.0, [0.0_f32; 8]);
+        let (mut near, mut sums) = (0.0, [0.0_f32; LANES]);
         for (at, (&bound, lanes)) in bounds.blocks.iter().zip(&bounds.lanes).enumerate() {
             if bound >= high {
                 let (logits, words) = block(at);
                 near += group_sum(&logits, &words, value);
                 continue;
             }
-            for j in 0..8 {
+            for j in 0..LANES {
                 // A lane may hold what is not allowed.
                 let most = if lanes[j] < bound { lanes[j] } else { bound };
                 sums[j] += f32::from_bits(value(most));
             }
         }
-        let far = f64::from(sums.iter().sum::<f32>()) * (N / sums.len()) as f64;
+        let far = f64::from(sums.iter().sum::<f32>()) * (N / LANES) as f64;
         let (low, most) = Precision::Coarse.around(near, exactly(collected, value));
         (low, most + far * Precision::Coarse.factors().1)
     }
@@ -157,7 +176,7 @@ fn exactly(logits: impl Iterator<Item = f32>, value: impl Fn(f32) -> u32) -> f64
 const GROUP: usize = 256;
 
 /// For each byte, lanes of ones where its bits are set.
-static LANES: [[u32; 8]; 256] = {
+static SELECTED: [[u32; LANES]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -202,7 +221,7 @@ fn group_sum<const N: usize, const W: usize>(
     let mut sums = [0.0_f32; 8];
     for (block, word) in group.as_chunks::<32>().0.iter().zip(words) {
         for (eight, byte) in block.as_chunks::<8>().0.iter().zip(word.to_le_bytes()) {
-            let lanes = &LANES[usize::from(byte)];
+            let lanes = &SELECTED[usize::from(byte)];
             for j in 0..8 {
                 sums[j] += f32::from_bits(value(eight[j]) & lanes[j]);
             }

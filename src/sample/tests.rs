@@ -327,9 +327,8 @@ fn draws_follow_the_law() -> Result<()> {
 /// What was not collected weighs between the bounds, whatever stands at tokens that are not allowed.
 #[test]
 fn bounds_of_blocks_hold_what_was_not_collected() {
-    use crate::sample::filter::Effort;
-    use crate::sample::gather::{Bounds, Row};
-    use crate::sample::rest::Scale;
+    use crate::sample::gather::Row;
+    use crate::sample::rest::{Bounds, Effort, Scale};
     use crate::sample::weight::NOTHING;
     for seed in 0..200 {
         let len = 1_000 + (mix(seed) % 200) as usize;

@@ -1,7 +1,8 @@
 //! What each stage did to each token of one step: for people who want to see it, not for speed.
 
 use crate::error::Result;
-use crate::sample::gather::{Bounds, Row};
+use crate::sample::gather::Row;
+use crate::sample::rest::Bounds;
 use crate::sample::weight::{self, Candidate};
 use crate::sample::{Settings, Stage, Step, filter, only, penalty};
 use crate::vocab::TokenId;
