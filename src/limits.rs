@@ -47,7 +47,7 @@ impl Default for Limits {
             pattern_bytes: 8 << 10,
             nodes: 400_000,
             expressions: 1_000_000,
-            fuel: 2_400_000,
+            fuel: 2_000_000,
             output_depth: 128,
             number_digits: 64,
             cache_bytes: 64 << 20,

@@ -236,6 +236,61 @@ fn sizes() {
     check("a long name", format!(r#"{{"required":["{}"]}}"#, "x".repeat(500_000)), Wanted::Ok);
 }
 
+/// Patterns whose intersections and unions have a state for every set of places: those that compile walk, the others
+/// run out of fuel.
+#[test]
+fn overlapping_patterns() {
+    let keys = |count: usize, pattern: &dyn Fn(usize) -> String| {
+        let minimum = |i| format!(r#""{}":{{"minimum":{i}}}"#, pattern(i));
+        format!(r#"{{"patternProperties":{{{}}}}}"#, list(count, minimum))
+    };
+    let any_char = |i: usize| format!("a.{{{i}}}b");
+    let two_letters = |i: usize| format!("[ab]*{}[ab]{{{i}}}c", ["a", "b"][i % 2]);
+    let unicode = |i: usize| format!(r"\\w*\\p{{L}}.{{{i}}}\\p{{N}}");
+    check("5 keys", keys(5, &any_char), Wanted::Ok);
+    for (name, pattern) in [
+        ("any character", &any_char as &dyn Fn(usize) -> String),
+        ("two letters", &two_letters),
+        ("letters and digits", &unicode),
+    ] {
+        check(name, keys(8, pattern), Wanted::OkOrTooComplex);
+        for count in [6, 20, 60] {
+            for keyword in ["allOf", "oneOf"] {
+                let patterns = list(count, |i| format!(r#"{{"pattern":"{}"}}"#, pattern(i)));
+                let schema = format!(r#"{{"{keyword}":[{patterns}]}}"#);
+                let wanted = if count > 6 { Wanted::OkOrTooComplex } else { Wanted::Ok };
+                check(name, schema, wanted);
+            }
+        }
+    }
+}
+
+/// All of some, none of others, each in three ways: the pattern has thousands of states.
+#[test]
+fn a_product_of_negated_patterns() {
+    let not_any = |patterns: [&str; 3]| {
+        let patterns = patterns.map(|pattern| format!(r#"{{"pattern":"{pattern}"}}"#)).join(",");
+        format!(r#"{{"not":{{"anyOf":[{patterns}]}}}}"#)
+    };
+    let not_all = |ways: [[&str; 3]; 3]| {
+        format!(r#"{{"not":{{"allOf":[{}]}}}}"#, ways.map(not_any).join(","))
+    };
+    let parts = [
+        not_all([["^....$", "ab1", "b12"], ["^....$", "bc1", "c12"], ["^....$", "ca1", "a12"]]),
+        not_all([
+            [r"^\\w*$", r"\\d\\d", "[ab]"],
+            [r"^\\w*$", r"\\d\\d", "[bc]"],
+            ["^-", "x", "[ca]"],
+        ]),
+        not_all([[r"^\\w+", "1.*2", "ac"], [r"^\\w+", "1.*2", "a2"], [r"^\\w+", "1.*2", "a1"]]),
+    ];
+    let schema = format!(
+        r#"{{"type":"string","allOf":[{},{{"pattern":"[aA][12].*[zZ]"}}],"minLength":10,"maxLength":20}}"#,
+        parts.join(",")
+    );
+    check("a product", schema, Wanted::Ok);
+}
+
 #[test]
 fn unused_definitions_cost_nothing() {
     let bomb =

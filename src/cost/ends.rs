@@ -21,10 +21,25 @@ use crate::mask::{BoundaryId, Tables, TokenSet};
 use crate::vocab::TokenId;
 
 /// Groups of tokens, by the state in which they end.
-pub type Ends = Box<[(StateId, TokenSet)]>;
+#[derive(Debug)]
+pub struct Ends {
+    groups: Box<[(StateId, TokenSet)]>,
+    /// Places of the trie that it took to find them, whoever did that first.
+    pub work: u64,
+}
+
+impl Ends {
+    /// The groups.
+    pub fn iter(&self) -> impl Iterator<Item = &(StateId, TokenSet)> {
+        self.groups.iter()
+    }
+}
 
 /// Subtrees of fewer nodes are not worth asking whether they are taken whole.
 const WORTH: u32 = 8;
+
+/// Making a set of tokens out of others takes about as long as so many places of a trie.
+const SETS: u64 = 64;
 
 /// Tries of at most so many nodes are walked, whatever the state.
 const WALKED: usize = 1 << 14;
@@ -75,6 +90,7 @@ impl EndTables {
 fn walk(tables: &Tables, states: &States, boundary: BoundaryId, state: StateId) -> Ends {
     let trie = tables.vocabulary().trie();
     let mut groups: HashMap<StateId, Vec<TokenId>> = HashMap::new();
+    let mut work = 0;
     let mut todo: Vec<(u32, StateId)> =
         tables.nodes(states, &boundary).iter().map(|&node| (node, state)).collect();
     while let Some((node, state)) = todo.pop() {
@@ -84,6 +100,7 @@ fn walk(tables: &Tables, states: &States, boundary: BoundaryId, state: StateId) 
             if !live.contains(byte) {
                 continue;
             }
+            work += 1;
             let next = states.step(state, byte);
             if !next.is_live() {
                 continue;
@@ -108,7 +125,9 @@ fn walk(tables: &Tables, states: &States, boundary: BoundaryId, state: StateId) 
         }
     }
     let len = tables.vocabulary().len();
-    groups.into_iter().map(|(state, tokens)| (state, TokenSet::new(tokens, len))).collect()
+    let groups =
+        groups.into_iter().map(|(state, tokens)| (state, TokenSet::new(tokens, len))).collect();
+    Ends { groups, work }
 }
 
 /// What tokens do to *any string*, by their number of characters.
@@ -190,7 +209,8 @@ impl Characters {
         let closed = self.closed.iter().filter(|&&(n, _)| fits(n)).map(|&(_, id)| id);
         groups.push((self.done, TokenSet::new(closed.collect(), len)));
         groups.retain(|(state, tokens)| state.is_live() && !tokens.is_empty());
-        groups.into()
+        let work = groups.len() as u64 * SETS;
+        Ends { groups: groups.into(), work }
     }
 
     /// The tokens of `from` to `to` whole characters.

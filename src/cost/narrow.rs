@@ -448,7 +448,7 @@ impl Narrow<'_> {
                 continue;
             }
             let ends = self.costs.ends.get(tables, states, boundary, at.state);
-            for (state, tokens) in &**ends {
+            for (state, tokens) in ends.iter() {
                 let cost = self.end_cost(at, *state).saturating_add(1);
                 lower(&mut tokens.ids().into_iter(), cost);
             }
@@ -468,7 +468,7 @@ impl Narrow<'_> {
             return;
         }
         let ends = self.costs.ends.get(tables, self.program().states(), boundary, at.state);
-        for (state, tokens) in &**ends {
+        for (state, tokens) in ends.iter() {
             if self.end_cost(at, *state) > most {
                 continue;
             }

@@ -6,7 +6,7 @@
 //! First best first: by the tokens so far and the cost of the rest, which leads straight to a good
 //! document. Then by breadth, for one with fewer tokens: if there is none, or one is found, the result
 //! is the least there is, for tokens are what is counted. If that takes too long (beyond [`EXACT`]
-//! threads), the first result stands.
+//! threads or [`WORK`] places in tables), the first result stands.
 //!
 //! By hand, for `{"a": true}` and the tokens `{"`, `a`, `":`, `true`, `}` besides bytes: the aligned cost
 //! is 8 (`{`, `"`, `a`, `"`, `:`, `true`, `}`, end). From the start, `{"` leads into the key; `a`, then `":`
@@ -22,18 +22,23 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::NEVER;
+use super::ends::Ends;
 use super::narrow::{Judge, Narrow};
 use crate::error::Result;
-use crate::machine::Thread;
+use crate::machine::{StateId, Thread};
 use crate::mask::{BoundaryId, TokenSet};
 use crate::vocab::TokenId;
 
 /// Most threads of the exhaustive search, and of the other one.
 const EXACT: usize = 600;
 const GREEDY: usize = 1_000;
+/// Most places of the vocabulary's trie that the tables of the searches take, each table once (some 100 ns per
+/// place); half of them for the searches that are not exhaustive. A pattern can have thousands of states that nearly
+/// all tokens go through.
+const WORK: u64 = 1_000_000;
 
 /// The tokens of a document, the end token included.
 #[derive(Debug, Clone)]
@@ -69,8 +74,9 @@ pub(super) fn search(
     accepts: &dyn Fn(&[TokenId]) -> bool,
 ) -> Result<Option<Plan>> {
     let mut plan: Option<Plan> = None;
+    let mut work = Work { most: WORK / 2, ..Work::default() };
     for vague in [true, false] {
-        let found = way(judge, threads, GREEDY, Search::greedy(vague))?;
+        let found = way(judge, threads, GREEDY, Search::greedy(vague), &mut work)?;
         if let Way::Found(tokens) = found
             && accepts(&tokens)
         {
@@ -80,7 +86,8 @@ pub(super) fn search(
     }
     // Shorter than that, the end token not counted.
     let most = plan.as_ref().map_or(u64::MAX, |plan| (plan.tokens.len() as u64).saturating_sub(2));
-    match way(judge, threads, EXACT, Search::exhaustive(most))? {
+    work.most = WORK;
+    match way(judge, threads, EXACT, Search::exhaustive(most), &mut work)? {
         Way::Found(tokens) if accepts(&tokens) => Ok(Some(Plan { tokens, exact: true })),
         Way::None => Ok(plan.map(|plan| Plan { exact: true, ..plan })),
         Way::Found(_) | Way::Unknown => Ok(plan),
@@ -97,18 +104,45 @@ enum Way {
     Unknown,
 }
 
+/// The tables that were looked at.
+#[derive(Default)]
+struct Work {
+    seen: HashSet<(BoundaryId, StateId)>,
+    /// What they take. Counted whether or not a table was known before, so that the result depends on nothing else.
+    spent: u64,
+    most: u64,
+}
+
+impl Work {
+    /// Counts a table.
+    fn count(&mut self, boundary: BoundaryId, state: StateId, ends: &Ends) {
+        if self.seen.insert((boundary, state)) {
+            self.spent += ends.work;
+        }
+    }
+}
+
 /// Searches for a way to the end among the first `most` threads.
-fn way(judge: &Judge<'_>, threads: &[Thread], most: usize, mut search: Search) -> Result<Way> {
+fn way(
+    judge: &Judge<'_>,
+    threads: &[Thread],
+    most: usize,
+    mut search: Search,
+    work: &mut Work,
+) -> Result<Way> {
     judge.study(|narrow| {
         for &thread in threads {
             search.reach(narrow, thread, usize::MAX, 0, 0);
         }
         for _ in 0..most {
+            if work.spent > work.most {
+                break;
+            }
             let Some((_, _, Reverse(at))) = search.queue.pop() else { return Ok(Way::None) };
             if search.places[at].thread == Thread::END {
                 return Ok(Way::Found(search.tokens(narrow, at)));
             }
-            search.expand(narrow, at);
+            search.expand(narrow, at, work);
         }
         Ok(Way::Unknown)
     })
@@ -169,7 +203,7 @@ impl Search {
     }
 
     /// Reaches every thread one token after a place.
-    fn expand(&mut self, narrow: &mut Narrow<'_>, from: usize) {
+    fn expand(&mut self, narrow: &mut Narrow<'_>, from: usize, work: &mut Work) {
         let Place { thread, tokens, .. } = self.places[from];
         if self.known.get(&thread).is_some_and(|&known| known < tokens) {
             return;
@@ -190,6 +224,7 @@ impl Search {
                 continue;
             }
             let ends = narrow.costs.ends.get(tables, states, boundary, at.state);
+            work.count(boundary, at.state, &ends);
             let mut groups: Vec<_> =
                 ends.iter().filter_map(|(s, t)| Some((first(t)?, *s))).collect();
             // Not in the order of states, which depends on what was computed before.

@@ -134,34 +134,45 @@ impl Exprs {
         }
         let mut flat = Vec::with_capacity(parts.len());
         let mut ranges = Vec::new();
-        let mut optional = false;
+        let (mut optional, mut nested) = (false, false);
         for &part in parts {
-            let mut part = part;
-            if let Node::Repeat(item, 0, 1) = self.node(part) {
+            let (mut part, mut node) = (part, self.node(part));
+            if let Node::Repeat(item, 0, 1) = node {
                 optional = true;
-                part = item;
+                (part, node) = (item, self.node(item));
             }
-            match self.node(part) {
+            match node {
                 _ if self.life(part) == Life::Dead => {}
                 _ if part == ExprId::ANY => return ExprId::ANY,
                 Node::Epsilon => optional = true,
-                Node::Or(list) => flat.extend_from_slice(self.lists.get(list)),
+                Node::Class(class) => ranges.push(class),
+                Node::Or(list) => {
+                    nested = true;
+                    flat.extend_from_slice(self.lists.get(list));
+                }
                 _ => flat.push(part),
             }
         }
-        flat.retain(|&part| match self.node(part) {
-            Node::Class(class) => {
-                ranges.push(class);
-                false
-            }
-            _ => true,
-        });
+        if nested {
+            flat.retain(|&part| match self.node(part) {
+                Node::Class(class) => {
+                    ranges.push(class);
+                    false
+                }
+                _ => true,
+            });
+        }
         flat.extend(self.class_union(&ranges));
         flat.sort_unstable();
         flat.dedup();
-        self.merge_repeats(&mut flat);
-        self.drop_covered(&mut flat);
-        if flat.contains(&ExprId::ANY) || self.has_complement(&flat) {
+        let kinds = self.kinds(&flat);
+        if kinds.counted {
+            self.merge_repeats(&mut flat);
+        }
+        if kinds.window {
+            self.drop_covered(&mut flat);
+        }
+        if flat.contains(&ExprId::ANY) || kinds.complement && self.has_complement(&flat) {
             return ExprId::ANY;
         }
         let any = match *flat {
@@ -173,6 +184,26 @@ impl Exprs {
             }
         };
         if optional { self.repeat_counts(any, 0, 1) } else { any }
+    }
+
+    /// What there is to look for in the parts of a union.
+    fn kinds(&self, parts: &[ExprId]) -> Kinds {
+        let mut kinds = Kinds::default();
+        for &part in parts {
+            match self.node(part) {
+                Node::Class(_) => kinds.window |= part == ExprId::ANY_CHAR,
+                Node::Repeat(item, ..) => {
+                    kinds.counted = true;
+                    kinds.window |= item == ExprId::ANY_CHAR;
+                }
+                Node::Concat(head, _) => {
+                    kinds.counted = kinds.counted || matches!(self.node(head), Node::Repeat(..));
+                }
+                Node::Not(_) => kinds.complement = true,
+                _ => {}
+            }
+        }
+        kinds
     }
 
     /// One class for all of these.
@@ -196,9 +227,6 @@ impl Exprs {
         for &part in flat.iter() {
             counted.extend(self.counted_head(part));
         }
-        if counted.is_empty() {
-            return;
-        }
         // `X` is `X{1,1}` beside another repetition of it.
         let items: Vec<ExprId> =
             counted.iter().filter(|c| c.1 == ExprId::EPSILON).map(|c| c.0).collect();
@@ -210,20 +238,18 @@ impl Exprs {
         }
         counted.sort_unstable();
         counted.dedup();
+        let touch = |a: &(ExprId, ExprId, u64, u64), b: &(ExprId, ExprId, u64, u64)| {
+            (a.0, a.1) == (b.0, b.1) && b.2 <= a.3.saturating_add(1)
+        };
+        if !counted.windows(2).any(|pair| touch(&pair[0], &pair[1])) {
+            return;
+        }
         let mut merged: Vec<(ExprId, ExprId, u64, u64)> = Vec::with_capacity(counted.len());
         for next in counted.iter().copied() {
             match merged.last_mut() {
-                Some(last)
-                    if (last.0, last.1) == (next.0, next.1)
-                        && next.2 <= last.3.saturating_add(1) =>
-                {
-                    last.3 = last.3.max(next.3);
-                }
+                Some(last) if touch(last, &next) => last.3 = last.3.max(next.3),
                 _ => merged.push(next),
             }
-        }
-        if merged.len() == counted.len() {
-            return;
         }
         flat.retain(|&part| self.counted_head(part).is_none());
         flat.retain(|part| !bare.contains(part));
@@ -402,6 +428,16 @@ impl Exprs {
             }
         }
     }
+}
+
+/// What the parts of a union have among them.
+#[derive(Default)]
+struct Kinds {
+    /// A repetition, perhaps with something after it.
+    counted: bool,
+    /// A repetition of any character.
+    window: bool,
+    complement: bool,
 }
 
 /// The parts of an intersection by kind.

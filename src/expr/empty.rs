@@ -136,7 +136,7 @@ impl Exprs {
             visited += 1;
             let state = order[at].0;
             self.ensure_table(state, fuel)?;
-            fuel.spend(1 + self.table(state).len() as u64)?;
+            fuel.spend(1 + self.table(state).len() as u64 / 4)?;
             for run in self.table(state) {
                 match self.life(run.target) {
                     Life::Dead => {}

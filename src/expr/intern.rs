@@ -10,11 +10,36 @@ pub(super) fn id(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
+/// Where an interned value is, and its hash, so that a growing table neither looks at the values again nor
+/// compares those that differ.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    hash: u32,
+    id: u32,
+}
+
+impl Entry {
+    /// The hash for the table, which takes bits from both ends of it.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// The entry of an equal value, if there is one.
+    fn find(table: &HashTable<Self>, hash: u32, equal: impl Fn(u32) -> bool) -> Option<u32> {
+        let same = |entry: &Self| entry.hash == hash && equal(entry.id);
+        table.find(Self::spread(hash), same).map(|entry| entry.id)
+    }
+
+    fn insert(self, table: &mut HashTable<Self>) {
+        table.insert_unique(Self::spread(self.hash), self, |entry| Self::spread(entry.hash));
+    }
+}
+
 /// Interned values of a fixed size.
 #[derive(Debug, Clone)]
 pub(super) struct Values<T> {
     values: Vec<T>,
-    table: HashTable<u32>,
+    table: HashTable<Entry>,
     hasher: DefaultHashBuilder,
 }
 
@@ -25,19 +50,21 @@ impl<T> Default for Values<T> {
 }
 
 impl<T: Copy + Eq + Hash> Values<T> {
+    /// The hash of `value`, for the other methods.
+    pub(super) fn hash(&self, value: T) -> u32 {
+        self.hasher.hash_one(value) as u32
+    }
+
     /// The id of `value` if it was interned.
-    pub(super) fn find(&self, value: T) -> Option<u32> {
-        let hash = self.hasher.hash_one(value);
-        self.table.find(hash, |&i| self.values[i as usize] == value).copied()
+    pub(super) fn find(&self, value: T, hash: u32) -> Option<u32> {
+        Entry::find(&self.table, hash, |id| self.values[id as usize] == value)
     }
 
     /// Adds a `value` that [`Values::find`] did not find.
-    pub(super) fn insert(&mut self, value: T) -> u32 {
-        let hash = self.hasher.hash_one(value);
+    pub(super) fn insert(&mut self, value: T, hash: u32) -> u32 {
         let new = id(self.values.len());
         self.values.push(value);
-        let (values, hasher) = (&self.values, &self.hasher);
-        self.table.insert_unique(hash, new, |&i| hasher.hash_one(values[i as usize]));
+        Entry { hash, id: new }.insert(&mut self.table);
         new
     }
 
@@ -56,7 +83,7 @@ pub(super) struct Slices<T> {
     pool: Vec<T>,
     /// Slice `i` is `pool[ends[i - 1]..ends[i]]`.
     ends: Vec<u32>,
-    table: HashTable<u32>,
+    table: HashTable<Entry>,
     hasher: DefaultHashBuilder,
 }
 
@@ -81,19 +108,21 @@ fn slice<'a, T>(pool: &'a [T], ends: &[u32], id: u32) -> &'a [T] {
 impl<T: Copy + Eq + Hash> Slices<T> {
     /// The id of `items` if they were interned.
     pub(super) fn find(&self, items: &[T]) -> Option<u32> {
-        let hash = self.hasher.hash_one(items);
-        self.table.find(hash, |&i| slice(&self.pool, &self.ends, i) == items).copied()
+        self.find_hashed(items, self.hasher.hash_one(items) as u32)
+    }
+
+    fn find_hashed(&self, items: &[T], hash: u32) -> Option<u32> {
+        Entry::find(&self.table, hash, |id| self.get(id) == items)
     }
 
     /// The id of `items`, interned if new.
     pub(super) fn intern(&mut self, items: &[T]) -> u32 {
-        if let Some(found) = self.find(items) {
+        let hash = self.hasher.hash_one(items) as u32;
+        if let Some(found) = self.find_hashed(items, hash) {
             return found;
         }
-        let hash = self.hasher.hash_one(items);
-        let (pool, ends, hasher) = (&self.pool, &self.ends, &self.hasher);
         let new = id(self.ends.len());
-        self.table.insert_unique(hash, new, |&i| hasher.hash_one(slice(pool, ends, i)));
+        Entry { hash, id: new }.insert(&mut self.table);
         self.pool.extend_from_slice(items);
         self.ends.push(id(self.pool.len()));
         new

@@ -204,30 +204,32 @@ impl Exprs {
 
     /// Interns `node`, which must be normalised.
     pub(super) fn add(&mut self, node: Node) -> ExprId {
-        if let Some(found) = self.nodes.find(node) {
+        let hash = self.nodes.hash(node);
+        if let Some(found) = self.nodes.find(node, hash) {
             return ExprId(found);
         }
         let info = self.describe(node);
-        self.add_new(node, info)
+        self.add_new(node, hash, info)
     }
 
     /// Interns a leaf of which the lengths are known.
     pub(super) fn add_leaf(&mut self, node: Node, min: u64, max: u64) -> ExprId {
-        if let Some(found) = self.nodes.find(node) {
+        let hash = self.nodes.hash(node);
+        if let Some(found) = self.nodes.find(node, hash) {
             return ExprId(found);
         }
         let info = Info { min, max, nullable: min == 0, boolean: false, life: Life::Live };
-        self.add_new(node, info)
+        self.add_new(node, hash, info)
     }
 
-    fn add_new(&mut self, node: Node, info: Info) -> ExprId {
+    fn add_new(&mut self, node: Node, hash: u32, info: Info) -> ExprId {
         if self.used() > 2 * self.limit + SLACK {
             self.overflowed = true;
             return ExprId::NEVER;
         }
         self.infos.push(info);
         self.tables.push(Table::MISSING);
-        ExprId(self.nodes.insert(node))
+        ExprId(self.nodes.insert(node, hash))
     }
 
     /// What counts against the limit: nodes, and what they hold beyond four items each.

@@ -187,9 +187,10 @@ impl Exprs {
             Node::And(list) => self.sweep_list(list, Mode::And, start, fuel)?,
         }
         let len = self.runs.len() - start;
-        // Most of the work is making the expressions of the targets, the longer lists of parts the more.
+        // Most of the work is making the expressions of the targets, the longer lists of parts the more. The
+        // weights are those of a fit to the times of hostile patterns.
         let (made, listed) = (self.len() - before, self.lists.pool_len() - listed);
-        fuel.spend(1 + len as u64 / 4 + 5 * made as u64 + listed as u64 / 4)?;
+        fuel.spend(8 + len as u64 / 4 + 7 * made as u64 + 2 * listed as u64)?;
         self.check()?;
         let live = !self.info(expr).boolean;
         self.tables[expr.0 as usize] = Table { start: id(start), len: id(len), live };
@@ -276,7 +277,7 @@ impl Exprs {
         mode: Mode,
         fuel: &mut Fuel,
     ) -> Result<()> {
-        fuel.spend((a.len() + b.len()) as u64 / 4)?;
+        fuel.spend((a.len() + b.len()) as u64 / 8)?;
         let start = self.runs.len();
         let mut known = Recent::default();
         let (mut x, mut y) = (self.next_run(&mut a), self.next_run(&mut b));
@@ -330,45 +331,46 @@ impl Exprs {
     /// set of runs that are open stays the same.
     fn sweep(
         &mut self,
-        mut tables: Vec<Range<usize>>,
+        tables: Vec<Range<usize>>,
         mode: Mode,
         start: usize,
         fuel: &mut Fuel,
     ) -> Result<()> {
         let count = tables.len();
+        let cursor = |mut rest| Some(Cursor { run: self.next_run(&mut rest)?, rest });
+        let mut cursors: Vec<Cursor> = tables.into_iter().filter_map(cursor).collect();
         let mut combined = Combined::default();
-        let mut at = 0;
-        loop {
-            // What is over falls out of the tables; the border is where the next run ends or begins.
+        let (mut at, mut steps) = (0, 0);
+        while !cursors.is_empty() && (mode == Mode::Or || cursors.len() == count) {
+            // The border is where the next run ends or begins.
             let mut border = u32::MAX;
             combined.key.clear();
-            tables.retain_mut(|table| {
-                let open = loop {
-                    match self.runs.get(table.start).filter(|_| table.start < table.end) {
-                        None => return false,
-                        Some(run) if run.last < at => table.start += 1,
-                        Some(run) => break run,
-                    }
-                };
-                if open.first <= at {
-                    combined.key.push(open.target);
-                    border = border.min(open.last);
+            for Cursor { run, .. } in &cursors {
+                if run.first <= at {
+                    combined.key.push(run.target);
+                    border = border.min(run.last);
                 } else {
-                    border = border.min(open.first - 1);
+                    border = border.min(run.first - 1);
                 }
-                true
-            });
-            if tables.is_empty() || mode == Mode::And && tables.len() < count {
-                return Ok(());
             }
-            fuel.spend(1 + tables.len() as u64 / 4 + combined.key.len() as u64 / 4)?;
             let open = combined.key.len();
+            steps += 8 + (cursors.len() + open) as u64;
+            fuel.spend(steps / 16)?;
+            steps %= 16;
             if open == count || mode == Mode::Or && open > 0 {
                 let target = self.combine(mode, &mut combined);
                 self.push_run(start, Transition { first: at, last: border, target });
             }
+            // Runs that end at the border make room for the next of their tables.
+            cursors.retain_mut(|cursor| {
+                if cursor.run.last > border {
+                    return true;
+                }
+                self.next_run(&mut cursor.rest).map(|run| cursor.run = run).is_some()
+            });
             at = border + 1;
         }
+        Ok(())
     }
 
     /// The union or intersection of the targets of the runs that are open, which are the key.
@@ -388,6 +390,14 @@ impl Exprs {
         }
         result
     }
+}
+
+/// A table that is swept over.
+struct Cursor {
+    /// The run that is open, or is the next to be.
+    run: Transition,
+    /// The runs after it.
+    rest: Range<usize>,
 }
 
 /// What is left of a run after `border`.

@@ -16,7 +16,7 @@
 use super::array::least;
 use super::names::Name;
 use super::normal::Compiler;
-use super::sets::SetId;
+use super::sets::{Seek, SetId};
 use super::text::Text;
 use crate::error::Result;
 use hashbrown::HashMap;
@@ -114,7 +114,8 @@ pub(super) fn put(shape: &mut ObjectShape, named: Named) {
 impl Compiler<'_> {
     /// Whether `a` has everything that `b` has, as far as definitions tell.
     pub fn covers_object(&mut self, a: &ObjectShape, b: &ObjectShape) -> Result<bool> {
-        self.fuel.spend(1)?;
+        let work = self.sets.take_work();
+        self.fuel.spend(1 + work / 4)?;
         if b.named.len() < a.named.len()
             || a.min > b.min
             || a.max.is_some_and(|max| b.max.is_none_or(|own| own > max))
@@ -125,28 +126,27 @@ impl Compiler<'_> {
         {
             return Ok(false);
         }
-        // Shapes of one origin name the same properties in the same places.
-        let find = |named: &[Named], i: usize, name: Name| match named.get(i) {
-            Some(same) if same.name == name => Some(*same),
-            _ => named.iter().find(|named| named.name == name).copied(),
-        };
-        for (i, own) in a.named.iter().enumerate() {
-            self.fuel.spend(1)?;
-            let Some(other) = find(&b.named, i, own.name) else { return Ok(false) };
-            if (own.required && !other.required) || !self.sets.within(other.set, own.set) {
-                return Ok(false);
-            }
+        let mut seek = Seek::new(&b.named);
+        let inside = a.named.iter().all(|own| {
+            let other = seek.find(|other| other.name == own.name);
+            other.is_some_and(|other| {
+                (!own.required || other.required) && self.sets.within(other.set, own.set)
+            })
+        });
+        self.sets.worked(seek.work());
+        if !inside {
+            return Ok(false);
         }
-        for (i, own) in b.named.iter().enumerate() {
-            self.fuel.spend(1)?;
-            if find(&a.named, i, own.name).is_none() {
+        let mut seek = Seek::new(&a.named);
+        let mut covers = true;
+        for own in &b.named {
+            if covers && seek.find(|other| other.name == own.name).is_none() {
                 let other = self.unnamed(a, own.name)?;
-                if !self.sets.within(own.set, other) {
-                    return Ok(false);
-                }
+                covers = self.sets.within(own.set, other);
             }
         }
-        Ok(true)
+        self.sets.worked(seek.work());
+        Ok(covers)
     }
 
     /// The set of values of a key that is not named.

@@ -111,7 +111,8 @@ impl Sets {
         self.work.take()
     }
 
-    fn worked(&self, members: usize) {
+    /// Counts members that were looked at.
+    pub fn worked(&self, members: usize) {
         self.work.set(self.work.get() + members as u64);
     }
 
@@ -192,12 +193,7 @@ impl Sets {
                 if outer.len() > inner.len() {
                     return false;
                 }
-                self.worked(inner.len());
-                if inner.len() <= FEW {
-                    return outer.iter().all(|set| inner.contains(set));
-                }
-                let inner: HashSet<&SetId> = inner.iter().collect();
-                outer.iter().all(|set| inner.contains(set))
+                self.holds_all(inner, outer)
             }
             (Def::And(inner), _) => {
                 self.worked(inner.len() / 8);
@@ -205,6 +201,13 @@ impl Sets {
             }
             _ => false,
         }
+    }
+
+    fn holds_all(&self, inner: &[SetId], outer: &[SetId]) -> bool {
+        let mut seek = Seek::new(inner);
+        let all = outer.iter().all(|set| seek.find(|own| own == set).is_some());
+        self.worked(seek.work());
+        all
     }
 
     /// The union of two.
@@ -228,8 +231,8 @@ impl Sets {
         };
         let first = members(a).map_or(&one[..], |members| members);
         let second = members(b).map_or(&two[..], |members| members);
-        self.worked(first.len() + second.len());
         let many = first.len() > FEW;
+        self.worked(first.len() * if many { 3 } else { 1 } + 4 * second.len());
         let known: HashSet<SetId> = first.iter().copied().filter(|_| many).collect();
         let has = |set: &SetId| if many { known.contains(set) } else { first.contains(set) };
         let mut out = first.to_vec();
@@ -249,9 +252,54 @@ impl Sets {
     }
 }
 
+/// Looks for members of a list, each from where the one before it was found: lists of one origin have the
+/// same members in the same order.
+pub(super) struct Seek<'l, T> {
+    list: &'l [T],
+    at: usize,
+    steps: usize,
+}
+
+impl<'l, T> Seek<'l, T> {
+    pub fn new(list: &'l [T]) -> Self {
+        Self { list, at: 0, steps: 0 }
+    }
+
+    /// A member that passes the test.
+    pub fn find(&mut self, test: impl Fn(&T) -> bool) -> Option<&'l T> {
+        let (before, after) = self.list.split_at(self.at);
+        let found = after.iter().position(&test).map(|i| self.at + i);
+        let found = found.or_else(|| before.iter().position(&test));
+        self.steps += 8 + match found {
+            Some(next) if next >= self.at => next - self.at,
+            _ => self.list.len(),
+        };
+        let next = found?;
+        self.at = next + 1;
+        self.list.get(next)
+    }
+
+    /// The work that it was, for [`Sets::worked`].
+    pub fn work(&self) -> usize {
+        self.steps / 8
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_are_found_in_any_order_and_cost_what_they_cost() {
+        let list: Vec<usize> = (0..100).collect();
+        let mut seek = Seek::new(&list);
+        assert!((0..100).all(|i| seek.find(|&own| own == i) == Some(&i)));
+        assert_eq!(seek.work(), 100);
+        let mut seek = Seek::new(&list);
+        assert!((0..100).rev().all(|i| seek.find(|&own| own == i) == Some(&i)));
+        assert!(seek.find(|&own| own == 100).is_none());
+        assert_eq!(seek.work(), 101 + (99 + 100 * 100) / 8);
+    }
 
     #[test]
     fn equal_definitions_are_equal_and_the_obvious_folds() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::order;
+use super::order::{self, Lists};
 use super::rules::{Item, ItemId, RuleId, Rules};
 use crate::error::{Error, Kind, Result, quote};
 use crate::expr::ExprId;
@@ -60,7 +60,7 @@ pub(super) fn productive(rules: &mut Rules) -> Result<()> {
 }
 
 /// The rules that the start leads to.
-fn reached(rules: &mut Rules, edges: &[Vec<RuleId>]) -> Result<Vec<RuleId>> {
+fn reached(rules: &mut Rules, edges: &Lists) -> Result<Vec<RuleId>> {
     let mut seen = vec![false; edges.len()];
     let mut work = rules.mentioned_in(rules.start)?;
     let mut out = Vec::new();
@@ -68,7 +68,7 @@ fn reached(rules: &mut Rules, edges: &[Vec<RuleId>]) -> Result<Vec<RuleId>> {
         rules.pay(1)?;
         if !std::mem::replace(&mut seen[rule], true) {
             out.push(rule);
-            work.extend_from_slice(&edges[rule]);
+            work.extend_from_slice(edges.get(rule));
         }
     }
     Ok(out)
@@ -79,19 +79,14 @@ fn reached(rules: &mut Rules, edges: &[Vec<RuleId>]) -> Result<Vec<RuleId>> {
 /// again when one that it mentions has become true: only cycles cost more than their length.
 pub(super) fn least(
     rules: &mut Rules,
-    edges: &[Vec<RuleId>],
+    edges: &Lists,
     of: impl Fn(&Rules, ItemId, &[bool], &[bool]) -> bool,
 ) -> Result<Vec<bool>> {
-    let mut callers = vec![Vec::new(); edges.len()];
-    for (caller, callees) in edges.iter().enumerate() {
-        for &callee in callees {
-            callers[callee].push(caller);
-        }
-    }
+    let callers = edges.reversed();
     let mut holds = vec![false; edges.len()];
     let mut items = vec![false; rules.len()];
     let mut work: VecDeque<RuleId> =
-        order::components(edges, &mut rules.fuel)?.into_iter().flatten().collect();
+        order::components(edges, &mut rules.fuel)?.members().iter().copied().collect();
     let mut queued = vec![true; edges.len()];
     while let Some(rule) = work.pop_front() {
         queued[rule] = false;
@@ -106,7 +101,7 @@ pub(super) fn least(
         }
         if items[body.index()] {
             holds[rule] = true;
-            for &caller in &callers[rule] {
+            for &caller in callers.get(rule) {
                 if !holds[caller] && !std::mem::replace(&mut queued[caller], true) {
                     work.push_back(caller);
                 }

@@ -22,9 +22,9 @@ pub(super) fn fold(rules: &mut Rules) -> Result<()> {
     let components = order::components(&edges, &mut rules.fuel)?;
     let mut bodies: Vec<Folded> = vec![None; edges.len()];
     let mut items: Vec<Option<Folded>> = vec![None; rules.len()];
-    for component in components {
-        let cycle = order::is_cycle(&component, &edges);
-        for rule in component {
+    for component in components.iter() {
+        let cycle = order::is_cycle(component, &edges);
+        for &rule in component {
             let body = rules.body(rule);
             fold_below(rules, body, &bodies, &mut items)?;
             if !cycle {

@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::nonempty::Strip;
-use super::order;
+use super::order::{self, Lists};
 use super::rules::{Item, ItemId, RuleId, Rules};
 use crate::error::Result;
 
@@ -51,9 +51,9 @@ impl Split {
 pub(super) fn remove(rules: &mut Rules) -> Result<()> {
     let mut strip = Strip::default();
     let edges = begins(rules, &mut strip)?;
-    for component in order::components(&edges, &mut rules.fuel)? {
-        if order::is_cycle(&component, &edges) {
-            solve(rules, &mut strip, &component)?;
+    for component in order::components(&edges, &mut rules.fuel)?.iter() {
+        if order::is_cycle(component, &edges) {
+            solve(rules, &mut strip, component)?;
         }
     }
     Ok(())
@@ -68,8 +68,8 @@ pub(super) fn is_left_recursive(rules: &mut Rules) -> Result<bool> {
 }
 
 /// The rules that each rule begins with.
-fn begins(rules: &mut Rules, strip: &mut Strip) -> Result<Vec<Vec<RuleId>>> {
-    let mut edges = Vec::with_capacity(rules.rules.len());
+fn begins(rules: &mut Rules, strip: &mut Strip) -> Result<Lists> {
+    let mut edges = Lists::default();
     for rule in 0..rules.rules.len() {
         let body = rules.body(rule);
         let corners = corners(rules, strip, body)?;
@@ -90,6 +90,10 @@ fn begins(rules: &mut Rules, strip: &mut Strip) -> Result<Vec<Vec<RuleId>>> {
 /// The items that a text of `root` may begin with, `root` and what is between included; oldest
 /// first, so children come before parents.
 fn corners(rules: &mut Rules, strip: &mut Strip, root: ItemId) -> Result<Vec<ItemId>> {
+    if rules.children(root).is_empty() {
+        rules.pay(1)?;
+        return Ok(vec![root]);
+    }
     let mut found = hashbrown::HashSet::new();
     let mut work = vec![root];
     while let Some(id) = work.pop() {

@@ -11,6 +11,8 @@ use crate::grammar::{Grammar, Node, NodeId, Terminal};
 /// The grammar of rules that are free of left recursion.
 pub(super) fn lower(mut rules: Rules) -> Result<Grammar> {
     let mut lower = Lower::default();
+    lower.items.resize(rules.len(), None);
+    lower.rules.resize(rules.rules.len(), None);
     let start = rules.start;
     let root = lower.node(&mut rules, start)?;
     while let Some(rule) = lower.todo.pop() {
@@ -32,9 +34,9 @@ pub(super) fn lower(mut rules: Rules) -> Result<Grammar> {
 /// What was written out so far.
 #[derive(Debug, Default)]
 struct Lower {
-    items: HashMap<ItemId, NodeId>,
+    items: Vec<Option<NodeId>>,
     texts: HashMap<ExprId, NodeId>,
-    rules: HashMap<RuleId, NodeId>,
+    rules: Vec<Option<NodeId>>,
     /// Rules that were mentioned and are still to be written.
     todo: Vec<RuleId>,
 }
@@ -42,12 +44,12 @@ struct Lower {
 impl Lower {
     /// The node of an item.
     fn node(&mut self, rules: &mut Rules, root: ItemId) -> Result<NodeId> {
-        let below = rules.below(&[root], |id| self.items.contains_key(&id))?;
+        let below = rules.below(&[root], |id| self.items[id.index()].is_some())?;
         for id in below {
             // Texts may be joined with their neighbours: they are written when they are not.
             if !matches!(rules.item(id), Item::Text(_)) {
                 let node = self.write(rules, id)?;
-                self.items.insert(id, node);
+                self.items[id.index()] = Some(node);
             }
         }
         Ok(self.written(rules, root))
@@ -57,12 +59,12 @@ impl Lower {
     fn written(&mut self, rules: &mut Rules, id: ItemId) -> NodeId {
         match *rules.item(id) {
             Item::Text(expr) => self.text(&mut rules.grammar, expr),
-            _ => self.items.get(&id).copied().unwrap_or(NodeId(0)),
+            _ => self.items[id.index()].unwrap_or(NodeId(0)),
         }
     }
 
     fn reserved(&mut self, grammar: &mut Grammar, rule: RuleId) -> NodeId {
-        *self.rules.entry(rule).or_insert_with(|| {
+        *self.rules[rule].get_or_insert_with(|| {
             self.todo.push(rule);
             grammar.reserve()
         })

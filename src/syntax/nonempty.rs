@@ -9,8 +9,6 @@
 //! A = B B? | B                 B? B? without the empty string: it begins with the one or the other
 //! ```
 
-use hashbrown::HashMap;
-
 use super::check;
 use super::rules::{Item, ItemId, Rules};
 use crate::error::Result;
@@ -64,7 +62,7 @@ struct Stripped {
 pub(super) struct Strip {
     /// Which rules lose the empty string.
     rules: Vec<bool>,
-    known: HashMap<ItemId, Stripped>,
+    known: Vec<Option<Stripped>>,
 }
 
 impl Strip {
@@ -84,11 +82,17 @@ impl Strip {
     }
 
     fn of(&mut self, rules: &mut Rules, id: ItemId) -> Result<Stripped> {
-        let below = rules.below(&[id], |id| self.known.contains_key(&id))?;
+        if let Some(known) = self.known(id) {
+            return Ok(known);
+        }
+        let below = rules.below(&[id], |id| self.known(id).is_some())?;
         for id in below {
             let stripped = self.strip(rules, id);
             rules.pay(1)?;
-            self.known.insert(id, stripped);
+            if self.known.len() <= id.index() {
+                self.known.resize(rules.len(), None);
+            }
+            self.known[id.index()] = Some(stripped);
         }
         Ok(self.child(id))
     }
@@ -97,7 +101,11 @@ impl Strip {
     fn child(&self, id: ItemId) -> Stripped {
         let never = ItemId::NEVER;
         let none = Stripped { full: never, nonempty: never, nullable: false };
-        self.known.get(&id).copied().unwrap_or(none)
+        self.known(id).unwrap_or(none)
+    }
+
+    fn known(&self, id: ItemId) -> Option<Stripped> {
+        self.known.get(id.index()).copied().flatten()
     }
 
     fn strip(&self, rules: &mut Rules, id: ItemId) -> Stripped {

@@ -3,10 +3,9 @@
 //! Items live in an arena and are shared freely; an item's children are older than itself. The
 //! constructors drop what says nothing: `()` in a sequence, alternatives that match nothing.
 
-use std::collections::BTreeMap;
-
 use hashbrown::HashMap;
 
+use super::order::Lists;
 use super::scan::At;
 use super::{JsonNode, check, fold, left, lower, nonempty};
 use crate::error::{Error, Kind, Result, quote};
@@ -78,7 +77,11 @@ pub(super) struct Rules {
     items: Vec<Item>,
     names: HashMap<String, RuleId>,
     texts: HashMap<ExprId, ItemId>,
-    mentions: BTreeMap<RuleId, ItemId>,
+    /// The mention of each rule.
+    mentions: Vec<Option<ItemId>>,
+    /// In which round of [`Rules::below`] an item was seen last.
+    seen: Vec<usize>,
+    round: usize,
 }
 
 impl Rules {
@@ -95,7 +98,9 @@ impl Rules {
                 (ExprId::NEVER, ItemId::NEVER),
                 (ExprId::EPSILON, ItemId::EMPTY),
             ]),
-            mentions: BTreeMap::new(),
+            mentions: Vec::new(),
+            seen: Vec::new(),
+            round: 0,
         }
     }
 
@@ -232,11 +237,14 @@ impl Rules {
     }
 
     pub fn mention(&mut self, rule: RuleId) -> ItemId {
-        if let Some(&known) = self.mentions.get(&rule) {
+        if let Some(&Some(known)) = self.mentions.get(rule) {
             return known;
         }
         let item = self.add(Item::Rule(rule));
-        self.mentions.insert(rule, item);
+        if self.mentions.len() <= rule {
+            self.mentions.resize(self.rules.len().max(rule + 1), None);
+        }
+        self.mentions[rule] = Some(item);
         item
     }
 
@@ -318,25 +326,33 @@ impl Rules {
         roots: &[ItemId],
         done: impl Fn(ItemId) -> bool,
     ) -> Result<Vec<ItemId>> {
-        let mut found = hashbrown::HashSet::new();
-        let mut work = roots.to_vec();
+        if let &[root] = roots
+            && self.children(root).is_empty()
+        {
+            self.fuel.spend(1)?;
+            return Ok(if done(root) { Vec::new() } else { roots.to_vec() });
+        }
+        self.round += 1;
+        self.seen.resize(self.items.len(), 0);
+        let (mut found, mut work) = (Vec::new(), roots.to_vec());
         while let Some(id) = work.pop() {
-            if done(id) || !found.insert(id) {
+            if self.seen[id.index()] == self.round || done(id) {
                 continue;
             }
+            self.seen[id.index()] = self.round;
+            found.push(id);
             let children = self.children(id);
             let count = children.len();
             work.extend_from_slice(children);
             self.fuel.spend(1 + count as u64)?;
         }
-        let mut sorted: Vec<ItemId> = found.into_iter().collect();
-        sorted.sort_unstable();
-        Ok(sorted)
+        found.sort_unstable();
+        Ok(found)
     }
 
     /// The rules that the body of each rule mentions.
-    pub fn mentioned(&mut self) -> Result<Vec<Vec<RuleId>>> {
-        let mut edges = Vec::with_capacity(self.rules.len());
+    pub fn mentioned(&mut self) -> Result<Lists> {
+        let mut edges = Lists::default();
         for rule in 0..self.rules.len() {
             let body = self.body(rule);
             edges.push(self.mentioned_in(body)?);

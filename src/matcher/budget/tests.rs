@@ -152,6 +152,40 @@ fn the_minimum_is_the_least_there_is() {
     }
 }
 
+/// A pattern with many states that nearly all tokens go through: the search gives up being exhaustive before all of
+/// them have a table.
+#[test]
+fn the_search_for_the_minimum_ends_early() {
+    let letters: Vec<char> = ('a'..='z').chain('0'..='9').collect();
+    let mut words = vec![String::new()];
+    for length in 1..=3 {
+        let of_length = |word: &&String| word.chars().count() == length - 1;
+        let shorter: Vec<String> = words.iter().filter(of_length).cloned().collect();
+        let longer = |word: String| letters.iter().map(move |c| format!("{word}{c}"));
+        words.extend(shorter.into_iter().flat_map(longer));
+    }
+    let texts = words.iter().skip(1).map(String::as_str).chain(["\""]);
+    let mut tokens: Vec<Token> = texts.map(|text| Token::Text(text.as_bytes().into())).collect();
+    tokens.push(Token::Special("<end>".into()));
+    let end = tokens.len() as TokenId - 1;
+    let vocabulary = Vocabulary::new(tokens, vec![end]).unwrap();
+    // The states are the places in the last 12 letters at which there was an `a`.
+    let schema = r#"{"type":"string","pattern":"^[a-z0-9]*a[a-z0-9]{12}$"}"#;
+    let grammar = compact(schema, PropertyOrder::Declared, Whitespace::Compact);
+    let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+    let min = constraint.min_tokens().unwrap();
+    assert!((8..=16).contains(&min), "{min}");
+    assert!(!constraint.min_tokens_is_exact().unwrap());
+    // Each of the tables is of some 48,000 places: it is their work that ends the search.
+    let tables = constraint.stats().tables;
+    assert!(tables <= 40, "{tables} tables");
+    let mut matcher = constraint.matcher_within(min).unwrap();
+    while !matcher.is_complete() {
+        let token = matcher.mask().unwrap().iter().next().unwrap();
+        matcher.accept(token).unwrap();
+    }
+}
+
 /// A small deterministic generator.
 pub(super) struct Random(pub u64);
 
