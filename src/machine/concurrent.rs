@@ -16,7 +16,12 @@
 //! Invariant: writers hold the lock of the structure's owner; readers hold nothing. A reader may
 //! miss an entry that is being inserted; it then takes the owner's lock and looks again.
 
+// All interleavings of a few threads are tried on this file in fuzz/schedules.
+#[cfg(loom)]
+use super::sync::{AtomicU32, AtomicU64, OnceLock, Ordering};
+#[cfg(not(loom))]
 use std::sync::OnceLock;
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Slots of the first chunk of an [`Arena`], as a power of two.
@@ -31,7 +36,7 @@ pub struct Arena<T> {
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Self { chunks: [const { OnceLock::new() }; 24], len: AtomicU32::new(0) }
+        Self { chunks: std::array::from_fn(|_| OnceLock::new()), len: AtomicU32::new(0) }
     }
 }
 
@@ -86,7 +91,7 @@ struct Slot {
 
 impl Default for ReadMap {
     fn default() -> Self {
-        Self { segments: [const { OnceLock::new() }; 12], len: AtomicU32::new(0) }
+        Self { segments: std::array::from_fn(|_| OnceLock::new()), len: AtomicU32::new(0) }
     }
 }
 
@@ -155,6 +160,7 @@ impl ReadMap {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 
