@@ -447,6 +447,9 @@ impl<'a> View<'a> {
 
     /// The keys that must come because `key` does, that are not there yet.
     fn consequences(&self, key: u32) -> Vec<u32> {
+        if !self.table.needs.contains_key(&key) {
+            return Vec::new();
+        }
         let mut found: Vec<u32> = Vec::new();
         let mut work = vec![key];
         while let Some(next) = work.pop() {

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashMap;
 
-use super::set::{TokenSet, bits};
+use super::set::TokenSet;
 use super::tables::{TableId, Tables};
 use crate::vocab::TokenId;
 
@@ -25,11 +25,19 @@ const LISTED: usize = 1_024;
 /// Most tokens that are listed beside a wide set in a mask that is kept; with more, both are united once.
 const BESIDE: usize = 128;
 
+/// In how many words a union may differ from another's bitmask that it shares.
+const OTHERS: usize = 128;
+
+/// How many bitmasks are tried.
+const TRIED: usize = 8;
+
 /// The tokens that may come next.
 #[derive(Debug, Clone, Default)]
 pub struct Allowed {
     /// Ids, in any order, some perhaps twice.
     tokens: Box<[TokenId]>,
+    /// A union to be united with them.
+    mixture: Option<Arc<Mixture>>,
     /// Sets to be united with them.
     wide: Box<[Wide]>,
     /// If there are no wide sets and somebody asked: the ids, ascending.
@@ -47,28 +55,28 @@ enum Wide {
     Special(u32),
     /// Bits of this configuration alone.
     Own(Box<[u32]>),
-    /// Tokens of several tables, which configurations share, but a few.
-    Mixture(Arc<[u32]>, Box<[TokenId]>),
 }
 
 /// Unions of tables. In grammars of text many configurations allow the tokens of the same few tables:
-/// their union is made once. Many unions differ in a few tokens: then they share a bitmask, so that fewer of them go
-/// through the caches of the processor.
+/// their union is made once. Many unions differ in a few hundred tokens: then they share a bitmask, so that fewer of
+/// them go through the caches of the processor.
 #[derive(Debug, Clone, Default)]
 pub struct Mixtures {
-    known: HashMap<Vec<TableId>, Mixture>,
+    known: HashMap<Vec<TableId>, Arc<Mixture>>,
     /// The bitmasks, the latest last.
     bases: Vec<Arc<[u32]>>,
+    /// The union being made.
+    words: Vec<u32>,
     /// Bytes of memory, about.
     bytes: usize,
 }
 
-/// A bitmask without a few tokens, and a few tokens beside it.
-#[derive(Debug, Clone)]
+/// A bitmask of which a few words are others.
+#[derive(Debug)]
 struct Mixture {
     base: Arc<[u32]>,
-    without: Box<[TokenId]>,
-    more: Box<[TokenId]>,
+    /// Indices, ascending, and words.
+    others: Box<[(u32, u32)]>,
 }
 
 impl Mixtures {
@@ -78,47 +86,67 @@ impl Mixtures {
     }
 
     /// The tokens of all of `ids`.
-    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> &Mixture {
+    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> Arc<Mixture> {
         ids.sort_unstable();
         ids.dedup();
-        let Self { known, bases, bytes } = self;
-        known.entry_ref(&ids[..]).or_insert_with(|| {
+        let Self { known, bases, words, bytes } = self;
+        let made = || {
             let mut parts = Parts { tables: ids.clone(), ..Parts::default() };
-            let mut words = vec![0; tables.vocabulary().len().div_ceil(32)];
-            parts.finish(tables, &[], None).fill(tables, &[], &mut words);
-            let mixture = Mixture::near(bases, &words).unwrap_or_else(|| {
-                let base: Arc<[u32]> = words.into();
+            words.resize(tables.vocabulary().len().div_ceil(32), 0);
+            parts.finish(tables, &[], None).fill(tables, &[], words);
+            let mixture = Mixture::near(bases, words).unwrap_or_else(|| {
+                let base: Arc<[u32]> = words.as_slice().into();
                 *bytes += base.len() * 4;
                 bases.push(Arc::clone(&base));
-                Mixture { base, without: Box::default(), more: Box::default() }
+                Mixture { base, others: Box::default() }
             });
-            *bytes += (ids.len() + mixture.without.len() + mixture.more.len()) * 4 + 128;
-            mixture
-        })
+            *bytes += ids.len() * 4 + mixture.others.len() * 8 + 128;
+            Arc::new(mixture)
+        };
+        Arc::clone(known.entry_ref(&ids[..]).or_insert_with(made))
     }
 }
 
 impl Mixture {
-    /// A set as one of the latest bitmasks, if it differs from one in a few tokens only.
+    /// A set as the nearest of the latest bitmasks, if it differs from it in few words.
     fn near(bases: &[Arc<[u32]>], words: &[u32]) -> Option<Self> {
-        /// How many are tried; mostly the first words tell that one is not near.
-        const TRIED: usize = 16;
-        let near = |base: &Arc<[u32]>| {
-            let (mut without, mut more) = (Vec::new(), Vec::new());
-            for (at, (&word, &base)) in words.iter().zip(base.iter()).enumerate() {
-                if word != base {
-                    without.extend(bits(at, base & !word));
-                    more.extend(bits(at, word & !base));
-                    if without.len() + more.len() > BESIDE {
-                        return None;
-                    }
-                }
+        let (mut nearest, mut others, mut tried) = (None, Vec::new(), Vec::new());
+        for base in bases.iter().rev().take(TRIED) {
+            let most = nearest.map_or(OTHERS + 1, |_| others.len());
+            if differ(words, base, most, &mut tried) {
+                nearest = Some(base);
+                std::mem::swap(&mut others, &mut tried);
             }
-            let (without, more) = (without.into_boxed_slice(), more.into_boxed_slice());
-            Some(Self { base: Arc::clone(base), without, more })
-        };
-        bases.iter().rev().take(TRIED).find_map(near)
+        }
+        Some(Self { base: Arc::clone(nearest?), others: others.into_boxed_slice() })
     }
+
+    /// Makes `words` this set.
+    fn fill(&self, words: &mut [u32]) {
+        words[..self.base.len()].copy_from_slice(&self.base);
+        words[self.base.len()..].fill(0);
+        for &(at, word) in &self.others {
+            words[at as usize] = word;
+        }
+    }
+}
+
+/// Makes `others` the words of a set, by their indices, that another one of the same vocabulary does not have;
+/// says whether they are fewer than `most`.
+fn differ(words: &[u32], base: &[u32], most: usize, others: &mut Vec<(u32, u32)>) -> bool {
+    /// Most blocks are equal; or the sets are far from each other, and the first blocks tell.
+    const BLOCK: usize = 16;
+    others.clear();
+    let blocks = words.chunks(BLOCK).zip(base.chunks(BLOCK)).zip((0..).step_by(BLOCK));
+    for ((words, base), start) in blocks.filter(|((words, base), _)| words != base) {
+        let pairs = words.iter().zip(base).zip(start..);
+        let unequal = pairs.filter(|((word, base), _)| word != base);
+        others.extend(unequal.map(|((&word, _), at)| (at, word)));
+        if others.len() >= most {
+            return false;
+        }
+    }
+    others.len() < most
 }
 
 /// An [`Allowed`] being collected.
@@ -149,7 +177,7 @@ impl Parts {
         specials: &[TokenSet],
         mixtures: Option<&mut Mixtures>,
     ) -> Allowed {
-        let mut wide: Vec<Wide> = Vec::new();
+        let (mut wide, mut mixture): (Vec<Wide>, _) = (Vec::new(), None);
         if !self.words.is_empty() {
             wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
         }
@@ -163,9 +191,8 @@ impl Parts {
         let most = if wide.is_empty() { LISTED } else { BESIDE };
         if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > most) {
             self.tokens.truncate(loose);
-            let mixture = mixtures.get(tables, &mut ids);
-            wide = vec![Wide::Mixture(Arc::clone(&mixture.base), mixture.without.clone())];
-            self.tokens.extend_from_slice(&mixture.more);
+            wide.clear();
+            mixture = Some(mixtures.get(tables, &mut ids));
         }
         ids.clear();
         self.tables = ids;
@@ -182,7 +209,7 @@ impl Parts {
             self.tokens.clear();
         }
         let (tokens, wide) = (self.tokens.as_slice().into(), wide.into_boxed_slice());
-        let allowed = Allowed { tokens, wide, list: OnceLock::new() };
+        let allowed = Allowed { tokens, mixture, wide, list: OnceLock::new() };
         self.tokens.clear();
         allowed
     }
@@ -214,7 +241,7 @@ impl Parts {
 impl Allowed {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty() && self.wide.is_empty()
+        self.tokens.is_empty() && self.mixture.is_none() && self.wide.is_empty()
     }
 
     /// The ids, ascending, if they are few enough for a list.
@@ -226,12 +253,14 @@ impl Allowed {
             tokens.dedup();
             tokens.into_boxed_slice()
         };
-        self.wide.is_empty().then(|| &**self.list.get_or_init(sorted))
+        let listed = self.mixture.is_none() && self.wide.is_empty();
+        listed.then(|| &**self.list.get_or_init(sorted))
     }
 
     /// Writes one bit per id of the vocabulary; what is beyond is zeroed.
     pub fn fill(&self, tables: &Tables, specials: &[TokenSet], words: &mut [u32]) {
-        if !unite_all(&self.wide, tables, specials, words) {
+        self.mixture.iter().for_each(|mixture| mixture.fill(words));
+        if !unite_all(&self.wide, (tables, specials), words, self.mixture.is_some()) {
             words.fill(0);
         }
         set_bits(&self.tokens, words);
@@ -241,7 +270,6 @@ impl Allowed {
     pub fn bytes(&self) -> usize {
         let own = |wide: &Wide| match wide {
             Wide::Own(words) => words.len() * 4,
-            Wide::Mixture(_, without) => without.len() * 4,
             _ => 0,
         };
         let wide: usize = self.wide.iter().map(own).sum();
@@ -250,9 +278,14 @@ impl Allowed {
     }
 }
 
-/// Makes `words` the union of some sets; says whether there are any.
-fn unite_all(wide: &[Wide], tables: &Tables, specials: &[TokenSet], words: &mut [u32]) -> bool {
-    let mut first = true;
+/// Makes `words` the union of some sets, of which they hold one already if `begun`; says whether there are any.
+fn unite_all(
+    wide: &[Wide],
+    (tables, specials): (&Tables, &[TokenSet]),
+    words: &mut [u32],
+    begun: bool,
+) -> bool {
+    let mut first = !begun;
     for wide in wide {
         let (bits, without): (&[u32], &[TokenId]) = match wide {
             &Wide::Table(id) => (tables.get(id).inside.words(), &[]),
@@ -262,7 +295,6 @@ fn unite_all(wide: &[Wide], tables: &Tables, specials: &[TokenSet], words: &mut 
             },
             &Wide::Special(index) => (specials[index as usize].words(), &[]),
             Wide::Own(words) => (words, &[]),
-            Wide::Mixture(words, without) => (words, without),
         };
         match std::mem::take(&mut first) {
             true => copy(bits, without, words),
@@ -304,23 +336,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mixture_near_another_is_that_one_but_for_a_few_tokens() {
-        let bases: Vec<Arc<[u32]>> =
-            vec![[0xffff_ff00; 8].to_vec().into(), vec![0b1011, 0, 0, 0, 0, 0, 0, 1].into()];
+    fn a_mixture_near_another_is_that_one_but_for_a_few_words() {
+        let far: Vec<u32> = (0..4_000).map(|i| i ^ 0xff00).collect();
+        let bases: Vec<Arc<[u32]>> = vec![vec![7; 4_000].into(), far.into()];
         let near = |words: &[u32]| {
             let found = Mixture::near(&bases, words)?;
             let at = bases.iter().position(|base| Arc::ptr_eq(base, &found.base))?;
-            Some((at, found.without.to_vec(), found.more.to_vec()))
+            let mut filled = vec![1; words.len() + 2];
+            found.fill(&mut filled);
+            assert_eq!((&filled[..words.len()], &filled[words.len()..]), (words, &[0, 0][..]));
+            Some((at, found.others.to_vec()))
         };
-        assert_eq!(near(&bases[1]), Some((1, vec![], vec![])));
-        let words = [0b1110, 0, 0, 1 << 31, 0, 0, 0, 0];
-        assert_eq!(near(&words), Some((1, vec![0, 224], vec![2, 127])));
-        let mut words = bases[0].to_vec();
-        words[7] = u32::MAX;
-        assert_eq!(near(&words), Some((0, vec![], (224..232).collect())));
-        // As many as may stand beside it, and one more; the first is no nearer.
-        let with = |last: u32| [u32::MAX, u32::MAX, u32::MAX, u32::MAX, last, 0, 0, 1];
-        assert_eq!(near(&with(0b111)).map(|(at, _, more)| (at, more.len())), Some((1, BESIDE)));
-        assert!(near(&with(0b1111)).is_none());
+        assert_eq!(near(&bases[0]), Some((0, vec![])));
+        let mut words = bases[1].to_vec();
+        (words[0], words[3_999]) = (1, 2);
+        assert_eq!(near(&words), Some((1, vec![(0, 1), (3_999, 2)])));
+        // As many as may be others, and one more.
+        words = bases[0].to_vec();
+        words[100..100 + OTHERS].fill(0);
+        assert_eq!(near(&words).map(|(at, others)| (at, others.len())), Some((0, OTHERS)));
+        words[0] = 0;
+        assert_eq!(near(&words), None);
+    }
+
+    #[test]
+    fn the_nearest_of_several_bitmasks_is_shared() {
+        let with = |others: std::ops::Range<usize>| {
+            let mut words = vec![u32::MAX; 64];
+            words[others].fill(0);
+            words
+        };
+        let bases: Vec<Arc<[u32]>> = [0..3, 0..9, 0..6].map(|range| with(range).into()).into();
+        let found = Mixture::near(&bases, &with(0..10)).map(|found| found.others.to_vec());
+        assert_eq!(found, Some(vec![(9, 0)]));
     }
 }

@@ -47,19 +47,31 @@ impl Escapes {
 /// escapes of a surrogate pair), taking the tokens on the way; returns the nodes at its end.
 fn numeric(trie: &Trie, node: u32, of: char, walk: &mut Walk<'_>) -> Vec<u32> {
     let mut units = [0; 2];
-    let units = of.encode_utf16(&mut units).iter().map(|unit| format!("{unit:04x}"));
-    let digits = units.collect::<Vec<_>>().join("\\u");
     let mut nodes = vec![node];
-    for byte in digits.bytes() {
-        // The `u` of a second escape has no other case.
-        let upper = byte.to_ascii_uppercase();
-        let cases = [Some(byte), Some(upper).filter(|&upper| upper != byte && byte != b'u')];
-        let next = |&node: &u32| cases.iter().flatten().filter_map(move |&b| trie.child(node, b));
-        nodes = nodes.iter().flat_map(next).collect();
-        walk.inside.extend(nodes.iter().flat_map(|&node| trie.tokens(node)));
-        if nodes.is_empty() {
-            break;
+    for (at, unit) in of.encode_utf16(&mut units).iter().enumerate() {
+        if at > 0 {
+            step(trie, &mut nodes, &[b'\\'], walk);
+            step(trie, &mut nodes, &[b'u'], walk);
+        }
+        for shift in [12, 8, 4, 0] {
+            match (unit >> shift & 0xF) as u8 {
+                digit @ 0..=9 => step(trie, &mut nodes, &[b'0' + digit], walk),
+                digit => step(trie, &mut nodes, &[b'a' - 10 + digit, b'A' - 10 + digit], walk),
+            }
         }
     }
     nodes
+}
+
+/// Takes nodes to their children by some bytes, with the tokens that end there.
+fn step(trie: &Trie, nodes: &mut Vec<u32>, bytes: &[u8], walk: &mut Walk<'_>) {
+    let before = nodes.len();
+    for at in 0..before {
+        let node = nodes[at];
+        for child in bytes.iter().filter_map(|&byte| trie.child(node, byte)) {
+            walk.inside.extend_from_slice(trie.tokens(child));
+            nodes.push(child);
+        }
+    }
+    nodes.drain(..before);
 }

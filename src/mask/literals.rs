@@ -15,7 +15,7 @@
 use super::escapes::Escapes;
 use super::tables::{BoundaryId, Tables, TokenTable};
 use super::walk::Walk;
-use crate::expr::{Exprs, LiteralId};
+use crate::expr::LiteralId;
 use crate::machine::state::Spelling;
 use crate::machine::{StateId, States};
 use crate::vocab::Trie;
@@ -43,7 +43,8 @@ pub fn table(
         let (ids, depth) = exprs.literal_tails(expr)?;
         if let Some(node) = node {
             let trie = caller.vocabulary().trie();
-            let mut literals = Literals { exprs, trie, ids: &ids, spelling, todo: Vec::new() };
+            let texts = ids.iter().map(|&id| (exprs.literal_text(id), id)).collect();
+            let mut literals = Literals { trie, texts, spelling, todo: Vec::new() };
             literals.walk(Place { node, lo: 0, hi: ids.len(), depth }, &mut walk);
         }
         Some(())
@@ -53,24 +54,24 @@ pub fn table(
 
 /// Strings beside the trie.
 struct Literals<'a> {
-    exprs: &'a Exprs,
     trie: &'a Trie,
-    /// In the order of their texts.
-    ids: &'a [LiteralId],
+    /// In order.
+    texts: Vec<(&'a str, LiteralId)>,
     spelling: Spelling,
     todo: Vec<Place>,
 }
 
 impl<'a> Literals<'a> {
-    fn byte(&self, id: LiteralId, at: usize) -> Option<u8> {
-        self.exprs.literal_text(id).as_bytes().get(at).copied()
+    /// The next byte of the first of the strings at a place.
+    fn byte(&self, place: Place) -> Option<u8> {
+        self.texts[place.lo].0.as_bytes().get(place.depth).copied()
     }
 
     fn walk(&mut self, start: Place, walk: &mut Walk<'_>) {
         self.todo.push(start);
         while let Some(mut place) = self.todo.pop() {
             let depth = place.depth;
-            if self.byte(self.ids[place.lo], depth).is_none() {
+            if self.byte(place).is_none() {
                 self.complete(place, walk);
                 place.lo += 1;
             }
@@ -82,7 +83,7 @@ impl<'a> Literals<'a> {
                 self.escapes(place, walk);
             }
             while place.lo < place.hi
-                && let Some(byte) = self.byte(self.ids[place.lo], depth)
+                && let Some(byte) = self.byte(place)
             {
                 let hi = self.group(place, |text| text.as_bytes().get(depth) == Some(&byte));
                 let raw = !json || !matches!(byte, b'"' | b'\\' | 0..=0x1F);
@@ -100,15 +101,19 @@ impl<'a> Literals<'a> {
     /// One past the last of the strings at a place for which `same` holds, as it does for the first
     /// ones.
     fn group(&self, place: Place, same: impl Fn(&str) -> bool) -> usize {
-        let same = |&id: &LiteralId| same(self.exprs.literal_text(id));
-        place.lo + self.ids[place.lo..place.hi].partition_point(same)
+        let strings = &self.texts[place.lo..place.hi];
+        match strings.last() {
+            // All of them, mostly.
+            Some((last, _)) if same(last) => place.hi,
+            _ => place.lo + strings.partition_point(|(text, _)| same(text)),
+        }
     }
 
     /// Walks by the escapes of the next character.
     fn escapes(&mut self, mut place: Place, walk: &mut Walk<'_>) {
         let Some(escapes) = Escapes::at(self.trie, place.node, walk) else { return };
         while place.lo < place.hi {
-            let rest = self.exprs.literal_text(self.ids[place.lo]).get(place.depth..);
+            let rest = self.texts[place.lo].0.get(place.depth..);
             let Some(next) = rest.and_then(|rest| rest.chars().next()) else { return };
             let same =
                 |text: &str| text.get(place.depth..).is_some_and(|rest| rest.starts_with(next));
@@ -121,14 +126,14 @@ impl<'a> Literals<'a> {
 
     /// Whether a character of the strings starts here (escapes spell whole ones).
     fn starts_here(&self, place: Place) -> bool {
-        self.exprs.literal_text(self.ids[place.lo]).is_char_boundary(place.depth)
+        self.texts[place.lo].0.is_char_boundary(place.depth)
     }
 
     /// The first string ends here.
     fn complete(&self, place: Place, walk: &mut Walk<'_>) {
         let (literal, node) = match self.spelling {
             Spelling::Text => (None, Some(place.node)),
-            Spelling::Json => (Some(self.ids[place.lo]), self.trie.child(place.node, b'"')),
+            Spelling::Json => (Some(self.texts[place.lo].1), self.trie.child(place.node, b'"')),
         };
         let Some(node) = node else { return };
         if self.spelling == Spelling::Json {

@@ -36,8 +36,13 @@ impl TokenSet {
 
     /// The set with these bits, as a list if they are few.
     pub fn from_words(words: Box<[u32]>) -> Self {
-        let count: usize = words.iter().map(|word| word.count_ones() as usize).sum();
-        if count > SPARSE {
+        let mut count = 0;
+        // Mostly the first words tell.
+        let few = words.iter().filter(|word| **word != 0).all(|word| {
+            count += word.count_ones() as usize;
+            count <= SPARSE
+        });
+        if !few {
             return TokenSet::Dense(words);
         }
         TokenSet::Sparse(list(words.iter().copied()).into_boxed_slice())
@@ -111,7 +116,10 @@ impl TokenSet {
 /// The positions of the bits that are set, ascending.
 fn list(words: impl Iterator<Item = u32>) -> Vec<TokenId> {
     let mut ids = Vec::new();
-    words.enumerate().for_each(|(at, word)| ids.extend(bits(at, word)));
+    // Most words of a short set are empty.
+    words.enumerate().filter(|(_, word)| *word != 0).for_each(|(at, word)| {
+        ids.extend(bits(at, word));
+    });
     ids
 }
 

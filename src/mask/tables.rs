@@ -435,21 +435,14 @@ impl Tables {
             Some(larger) => level.children_within(self, states, boundary, larger),
             None => {
                 let trie = self.vocabulary.trie();
-                let mut by_byte: Vec<Vec<u32>> = vec![Vec::new(); 256];
+                let mut edges: Vec<(u8, u32)> = Vec::new();
                 for &node in self.nodes(states, &id) {
                     let (bytes, ids) = trie.children(node);
-                    for (&byte, &child) in bytes.iter().zip(ids) {
-                        by_byte[usize::from(byte)].push(child);
-                    }
+                    edges.extend(bytes.iter().copied().zip(ids.iter().copied()));
                 }
-                let groups = by_byte.into_iter().zip(0..=255u8);
-                let groups = groups.filter(|(nodes, _)| !nodes.is_empty());
-                groups
-                    .map(|(mut nodes, byte)| {
-                        nodes.sort_unstable();
-                        (byte, level.intern(nodes))
-                    })
-                    .collect()
+                edges.sort_unstable();
+                let groups = edges.chunk_by(|a, b| a.0 == b.0);
+                groups.map(|group| (group[0].0, level.intern(seconds(group)))).collect()
             }
         })
     }
