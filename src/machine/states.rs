@@ -17,7 +17,7 @@
 //! state is live. A memoised step is one load of a row of 256 atomics; everything else takes the
 //! level's lock.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
@@ -114,6 +114,9 @@ pub struct State {
     continues: bool,
     /// Bounds of a counted string between two characters, for [`States::refill`].
     counted: Option<(u64, Option<u64>)>,
+    /// The first step that was asked for, before there is a row: the byte + 1, then the raw id. Most states are
+    /// only passed through.
+    first: AtomicU64,
     row: OnceLock<Row>,
     loops: OnceLock<ByteSet>,
     /// See [`States::for_tables`].
@@ -194,6 +197,13 @@ impl State {
             Content::Special(index) => Some(index),
             _ => None,
         }
+    }
+
+    /// The state after `byte`, if that is the first that was asked for.
+    #[inline]
+    fn passed(&self, byte: u8) -> Option<StateId> {
+        let first = self.first.load(Ordering::Acquire);
+        (first >> 32 == u64::from(byte) + 1).then_some(StateId(first as u32))
     }
 
     /// Whether this is between two characters of a JSON string.
@@ -403,6 +413,8 @@ impl States {
             }
         } else if !state.continues {
             return StateId::DEAD;
+        } else if let Some(known) = state.passed(byte) {
+            return known;
         }
         self.step_cold(id, byte)
     }
@@ -505,6 +517,14 @@ impl States {
         }
         let state = self.get(id);
         let mut cold = self.lock();
+        if state.row.get().is_none() && state.first.load(Ordering::Relaxed) == 0 {
+            let next = self.derive(&mut cold, state, byte);
+            if next.is_live() {
+                let first = (u64::from(byte) + 1) << 32 | u64::from(next.0);
+                state.first.store(first, Ordering::Release);
+            }
+            return next;
+        }
         let Some(row) = self.row(&mut cold, state) else { return StateId::DEAD };
         let Some(cell) = row.cell(byte) else { return StateId::DEAD };
         if row.asked.fetch_add(1, Ordering::Relaxed) == WALKED
@@ -513,17 +533,22 @@ impl States {
         {
             self.fill(&mut cold, cells, spelling, expr);
         }
+        let next = self.derive(&mut cold, state, byte);
+        cell.store(next.0 + 1, Ordering::Release);
+        next
+    }
+
+    /// The state after `byte`; [`StateId::DEAD`] if there is none, or after an error.
+    fn derive(&self, cold: &mut Cold, state: &State, byte: u8) -> StateId {
         let mut fuel = Fuel::new(STEP_FUEL);
-        let next = match state::step(&mut cold.alphabet, &state.content, byte, &mut fuel) {
-            Ok(Some(content)) => self.intern(&mut cold, content),
+        match state::step(&mut cold.alphabet, &state.content, byte, &mut fuel) {
+            Ok(Some(content)) => self.intern(cold, content),
             Ok(None) => StateId::DEAD,
             Err(error) => {
                 let _ = self.trouble.set(error);
-                return StateId::DEAD;
+                StateId::DEAD
             }
-        };
-        cell.store(next.0 + 1, Ordering::Release);
-        next
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Cold> {
@@ -572,6 +597,7 @@ impl States {
             accepts: content.accepts(&cold.alphabet),
             continues: content.continues(),
             counted,
+            first: AtomicU64::new(0),
             row: OnceLock::new(),
             loops: OnceLock::new(),
             twin: OnceLock::new(),

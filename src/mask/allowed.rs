@@ -28,6 +28,9 @@ const BESIDE: usize = 128;
 /// In how many words a union may differ from another's bitmask that it shares.
 const OTHERS: usize = 128;
 
+/// Bytes of unions of a vocabulary at which no more are added.
+const UNIVERSAL: usize = 4 << 20;
+
 /// How many bitmasks are tried.
 const TRIED: usize = 8;
 
@@ -85,13 +88,16 @@ impl Mixtures {
         self.bytes
     }
 
-    /// The tokens of all of `ids`.
-    fn get(&mut self, tables: &Tables, ids: &mut Vec<TableId>) -> Arc<Mixture> {
-        ids.sort_unstable();
-        ids.dedup();
+    /// Whether the union of `ids` is known, or there is room for it below `limit` bytes.
+    fn has_room(&self, ids: &[TableId], limit: usize) -> bool {
+        self.bytes < limit || self.known.contains_key(ids)
+    }
+
+    /// The tokens of all of `ids`, which ascend.
+    fn get(&mut self, tables: &Tables, ids: &[TableId]) -> Arc<Mixture> {
         let Self { known, bases, words, bytes } = self;
         let made = || {
-            let mut parts = Parts { tables: ids.clone(), ..Parts::default() };
+            let mut parts = Parts { tables: ids.to_vec(), ..Parts::default() };
             words.resize(tables.vocabulary().len().div_ceil(32), 0);
             parts.finish(tables, &[], None).fill(tables, &[], words);
             let mixture = Mixture::near(bases, words).unwrap_or_else(|| {
@@ -103,7 +109,7 @@ impl Mixtures {
             *bytes += ids.len() * 4 + mixture.others.len() * 8 + 128;
             Arc::new(mixture)
         };
-        Arc::clone(known.entry_ref(&ids[..]).or_insert_with(made))
+        Arc::clone(known.entry_ref(ids).or_insert_with(made))
     }
 }
 
@@ -178,24 +184,21 @@ impl Parts {
         mixtures: Option<&mut Mixtures>,
     ) -> Allowed {
         let (mut wide, mut mixture): (Vec<Wide>, _) = (Vec::new(), None);
-        if !self.words.is_empty() {
-            wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
-        }
         let loose = self.tokens.len();
         let mut ids = std::mem::take(&mut self.tables);
         for &id in &ids {
             self.add_table(tables, id, &mut wide);
         }
-        let listed = self.tokens.len() - loose;
-        // Beside a wide set no list is asked for: then writing the bits is all that counts.
-        let most = if wide.is_empty() { LISTED } else { BESIDE };
-        if let Some(mixtures) = mixtures.filter(|_| wide.len() > 1 || listed > most) {
-            self.tokens.truncate(loose);
+        if let Some(mixtures) = mixtures.filter(|_| self.is_long(loose, &wide)) {
             wide.clear();
-            mixture = Some(mixtures.get(tables, &mut ids));
+            self.tokens.truncate(loose);
+            mixture = Some(self.unite_tables(tables, &mut ids, mixtures, &mut wide));
         }
         ids.clear();
         self.tables = ids;
+        if !self.words.is_empty() {
+            wide.push(Wide::Own(std::mem::take(&mut self.words).into_boxed_slice()));
+        }
         for index in self.specials.drain(..) {
             match &specials[index as usize] {
                 TokenSet::Sparse(ids) => self.tokens.extend_from_slice(ids),
@@ -212,6 +215,38 @@ impl Parts {
         let allowed = Allowed { tokens, mixture, wide, list: OnceLock::new() };
         self.tokens.clear();
         allowed
+    }
+
+    /// Whether so much was added to `loose` tokens that it is better united once.
+    fn is_long(&self, loose: usize, wide: &[Wide]) -> bool {
+        // Beside a wide set no list is asked for: then writing the bits is all that counts.
+        let most = if wide.is_empty() { LISTED } else { BESIDE };
+        wide.len() > 1 || self.tokens.len() - loose > most
+    }
+
+    /// Several tables as one union; what is not in it is added. The universal ones come together under any grammar:
+    /// their union is the vocabulary's, if the others are little beside it.
+    fn unite_tables(
+        &mut self,
+        tables: &Tables,
+        ids: &mut Vec<TableId>,
+        own: &mut Mixtures,
+        wide: &mut Vec<Wide>,
+    ) -> Arc<Mixture> {
+        ids.sort_unstable();
+        ids.dedup();
+        let loose = self.tokens.len();
+        let (universal, local) = ids.split_at(ids.partition_point(|id| !id.is_local()));
+        local.iter().for_each(|&id| self.add_table(tables, id, wide));
+        if !universal.is_empty() && wide.is_empty() && self.tokens.len() - loose <= BESIDE {
+            let mut mixtures = tables.universal_mixtures();
+            if mixtures.has_room(universal, UNIVERSAL) {
+                return mixtures.get(tables, universal);
+            }
+        }
+        wide.clear();
+        self.tokens.truncate(loose);
+        own.get(tables, ids)
     }
 
     fn add_table(&mut self, tables: &Tables, id: TableId, wide: &mut Vec<Wide>) {

@@ -29,7 +29,7 @@ struct Place {
     depth: usize,
 }
 
-/// The table of a state of literals over one place in tokens; `None` for other states.
+/// The table of a state of literals over a few places in tokens; `None` for other states.
 pub fn table(
     level: &Tables,
     caller: &Tables,
@@ -38,13 +38,13 @@ pub fn table(
     state: StateId,
 ) -> Option<TokenTable> {
     let mut walk = Walk::new(caller, states);
-    let (node, spelling, expr) = walk.open(boundary, state)?;
+    let (place, spelling, expr) = walk.open(boundary, state)?;
     states.level_exprs(state, |exprs| {
         let (ids, depth) = exprs.literal_tails(expr)?;
-        if let Some(node) = node {
-            let trie = caller.vocabulary().trie();
-            let texts = ids.iter().map(|&id| (exprs.literal_text(id), id)).collect();
-            let mut literals = Literals { trie, texts, spelling, todo: Vec::new() };
+        let trie = caller.vocabulary().trie();
+        let texts = ids.iter().map(|&id| (exprs.literal_text(id), id)).collect();
+        let mut literals = Literals { trie, texts, spelling, todo: Vec::new() };
+        for &node in place.iter().flat_map(|place| caller.nodes(states, place)) {
             literals.walk(Place { node, lo: 0, hi: ids.len(), depth }, &mut walk);
         }
         Some(())

@@ -29,15 +29,15 @@ pub fn table(
     state: StateId,
 ) -> Option<TokenTable> {
     let mut walk = Walk::new(caller, states);
-    let (node, spelling, expr) = walk.open(boundary, state)?;
+    let (place, spelling, expr) = walk.open(boundary, state)?;
     if spelling != Spelling::Json {
         return None;
     }
     states.level_exprs(state, |exprs| {
         let span = exprs.as_span(expr)?;
-        if let Some(node) = node {
-            let trie = caller.vocabulary().trie();
-            Pieces { trie, todo: Vec::new() }.walk(node, span, &mut walk);
+        let mut pieces = Pieces { trie: caller.vocabulary().trie(), todo: Vec::new() };
+        for &node in place.iter().flat_map(|place| caller.nodes(states, place)) {
+            pieces.walk(node, span, &mut walk);
         }
         Some(())
     })?;

@@ -16,10 +16,11 @@
 //! trie ([`super::walk`]). Cost of that walk: the nodes of the boundary's subtree that the state
 //! keeps alive. Where a state loops on every byte below a node, the whole subtree is taken at once.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
+use super::allowed::Mixtures;
 use super::classes::ClassTrie;
 use super::closing;
 use super::counted;
@@ -64,6 +65,13 @@ impl BoundaryId {
 /// The index of a token table, of a constraint or of its vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableId(u32);
+
+impl TableId {
+    /// Whether it belongs to a constraint (else to the vocabulary).
+    pub(super) fn is_local(self) -> bool {
+        self.0 & LOCAL != 0
+    }
+}
 
 /// What a state does with the tokens behind a boundary.
 #[derive(Debug)]
@@ -123,6 +131,8 @@ pub struct Tables {
     ways: OnceLock<[Ways; 2]>,
     /// Of the universal level.
     edges: OnceLock<Edges>,
+    /// Of the universal level: unions of its tables.
+    mixtures: Mutex<Mixtures>,
 }
 
 impl Tables {
@@ -155,6 +165,7 @@ impl Tables {
             classes: OnceLock::new(),
             ways: OnceLock::new(),
             edges: OnceLock::new(),
+            mixtures: Mutex::default(),
         }
     }
 
@@ -301,6 +312,12 @@ impl Tables {
         }
     }
 
+    /// Unions of tables of the universal level.
+    pub(super) fn universal_mixtures(&self) -> MutexGuard<'_, Mixtures> {
+        let level = self.base.as_deref().unwrap_or(self);
+        level.mixtures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The ways to the quotes inside tokens.
     pub(super) fn quote_ways(&self) -> &Ways {
         &self.ways()[0]
@@ -311,7 +328,7 @@ impl Tables {
         &self.ways()[1]
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<[u32]>, BoundaryId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<[u32]>, BoundaryId>> {
         self.cold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -31,6 +31,9 @@ pub struct Walk<'a> {
 /// Up to how many live bytes a boundary that nobody has listed is asked for its children one by one.
 const FEW: usize = 24;
 
+/// Up to how many nodes of a boundary are walked one by one beside the characters of a string.
+const SHORT: usize = 64;
+
 /// More exits than this are not listed.
 pub const MANY: usize = 8_192;
 
@@ -92,22 +95,35 @@ impl<'a> Walk<'a> {
 
     /// Where the walk by the characters of a string starts, for a state between two of them or before the
     /// opening quote (then tokens that end with it are inside), with their spelling and what they
-    /// are; `None` for other states and boundaries of several nodes. There may be no node.
+    /// are; `None` for other states, and where the places are too many to be walked one by one.
     pub fn open(
         &mut self,
         boundary: BoundaryId,
         state: StateId,
-    ) -> Option<(Option<u32>, Spelling, ExprId)> {
-        let node = boundary.single()?;
-        match *self.states.get(state).content() {
-            Content::Between(spelling, expr) => Some((Some(node), spelling, expr)),
-            Content::Quote(expr) => {
-                let node = self.trie.child(node, b'"');
-                self.inside.extend(node.iter().flat_map(|&node| self.trie.tokens(node)));
-                Some((node, Spelling::Json, expr))
+    ) -> Option<(Option<BoundaryId>, Spelling, ExprId)> {
+        let (tables, states) = (self.tables, self.states);
+        match *states.get(state).content() {
+            Content::Between(spelling, expr) => {
+                let set = spelling == Spelling::Json && self.is_short(boundary);
+                (set || boundary.single().is_some()).then_some((Some(boundary), spelling, expr))
+            }
+            Content::Quote(expr) if boundary != BoundaryId::BODY => {
+                let quote = tables.child(states, boundary, b'"');
+                for node in quote.iter().flat_map(|quote| tables.nodes(states, quote)) {
+                    self.inside.extend_from_slice(self.trie.tokens(*node));
+                }
+                let short = quote.is_none_or(|quote| self.is_short(quote));
+                short.then_some((quote, Spelling::Json, expr))
             }
             _ => None,
         }
+    }
+
+    /// Whether the nodes of a boundary are known and not too many to be walked one by one.
+    fn is_short(&self, boundary: BoundaryId) -> bool {
+        boundary != BoundaryId::BODY
+            && !self.tables.is_unlisted(boundary)
+            && self.tables.nodes(self.states, &boundary).len() <= SHORT
     }
 
     /// Adds what is behind a boundary.
