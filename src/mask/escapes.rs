@@ -50,8 +50,8 @@ fn numeric(trie: &Trie, node: u32, of: char, walk: &mut Walk<'_>) -> Vec<u32> {
     let mut nodes = vec![node];
     for (at, unit) in of.encode_utf16(&mut units).iter().enumerate() {
         if at > 0 {
-            step(trie, &mut nodes, &[b'\\'], walk);
-            step(trie, &mut nodes, &[b'u'], walk);
+            step(trie, &mut nodes, b"\\", walk);
+            step(trie, &mut nodes, b"u", walk);
         }
         for shift in [12, 8, 4, 0] {
             match (unit >> shift & 0xF) as u8 {
