@@ -113,7 +113,8 @@ pub struct Costs {
     /// The completions of nodes, by depth where that matters.
     texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
     nodes: OnceLock<Result<Nodes>>,
-    everywhere: OnceLock<Room>,
+    /// Without and with the prices of nodes.
+    everywhere: [OnceLock<Room>; 2],
     distinct: owed::Distinct,
     ends: EndTables,
 }
@@ -129,7 +130,7 @@ impl Costs {
             rests: Mutex::default(),
             texts: Mutex::default(),
             nodes: OnceLock::new(),
-            everywhere: OnceLock::new(),
+            everywhere: Default::default(),
             distinct: owed::Distinct::default(),
             ends: EndTables::local(Arc::clone(&common.ends)),
         }

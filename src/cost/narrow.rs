@@ -75,12 +75,17 @@ impl Judge<'_> {
     }
 
     /// With how many tokens left any token may be taken, wherever the output is; see [`Room`].
+    pub fn room(&self) -> Room {
+        self.costs.everywhere(&self.basis.program, None)
+    }
+
+    /// The same with fewer tokens, after all nodes are priced.
     ///
     /// # Errors
     /// As [`Judge::cost`].
-    pub fn room(&self) -> Result<Room> {
+    pub fn closer_room(&self) -> Result<Room> {
         let program = &self.basis.program;
-        Ok(self.costs.everywhere(program, self.costs.nodes(program)?))
+        Ok(self.costs.everywhere(program, Some(self.costs.nodes(program)?)))
     }
 
     /// A whole document in few tokens that `accepts` says is one.

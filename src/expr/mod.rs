@@ -62,6 +62,7 @@ mod intern;
 mod length;
 mod literal;
 mod node;
+mod reach;
 mod save;
 mod shape;
 mod shortest;
@@ -75,6 +76,7 @@ mod walk;
 
 pub use document::{Document, Place};
 pub use node::Exprs;
+pub use reach::{Reach, TAKEN};
 pub use shape::Shape;
 pub use shortest::Shortest;
 pub use span::Span;

@@ -440,6 +440,7 @@ mod tests {
     use crate::expr::Exprs;
     use crate::grammar::{NumberSpec, Terminal, Whitespace};
     use crate::machine::states::Context;
+    use crate::regex::Format;
     use hashbrown::HashSet;
     use proptest::prelude::*;
     use std::collections::VecDeque;
@@ -539,6 +540,28 @@ mod tests {
             }
         }
         None
+    }
+
+    /// From wherever the characters of a format lead, no text that completes it is longer than it says.
+    #[test]
+    fn no_rest_of_a_format_is_longer_than_it_says() {
+        let fuel = || Fuel::new(100_000_000);
+        for format in Format::ALL {
+            let mut exprs = Exprs::with_limit(1_000_000);
+            let start = format.expr(&mut exprs);
+            let far = exprs.farthest(start, 10_000, &mut fuel());
+            let Ok(Some((states, _))) = far else { panic!("{format:?}: {far:?}") };
+            let pick = |run: &Transition| best_point(run.first, run.last, Spelling::Json);
+            let mut longest = 0;
+            for state in states {
+                let found = exprs.shortest(&[state], &pick, SPELLED, &mut fuel());
+                let Ok(Shortest::Text(_, points)) = found else { panic!("{format:?}: {found:?}") };
+                let mut text = Vec::new();
+                points.into_iter().for_each(|point| spell(point, Spelling::Json, &mut text));
+                longest = longest.max(text.len() as u64);
+            }
+            assert_eq!(longest, format.longest_rest(), "{format:?}");
+        }
     }
 
     proptest! {

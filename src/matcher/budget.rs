@@ -28,6 +28,8 @@ pub(super) struct Budget {
     plan: Option<Arc<Plan>>,
     /// With so many tokens left it is ample wherever the output is.
     room: Room,
+    /// Whether that is the closer one.
+    close: bool,
     /// How many of the accepted tokens are the first ones of the plan.
     followed: usize,
 }
@@ -51,11 +53,12 @@ impl Budget {
         Self { followed: 0, ..self.clone() }
     }
 
-    /// Whether any token may be taken after `len` steps inside `depth` containers, as can be told without looking.
+    /// Whether any token may be taken after `len` steps and so many bytes of `output`, inside `depth` containers, as can
+    /// be told without looking.
     #[inline]
-    fn is_ample(&self, len: usize, depth: usize) -> bool {
+    fn is_ample(&self, len: usize, depth: usize, output: usize) -> bool {
         // The token itself, and the end token.
-        self.tokens.saturating_sub(len as u64 + 2) >= self.room.tokens(depth)
+        self.tokens.saturating_sub(len as u64 + 2) >= self.room.tokens(depth, output)
     }
 
     /// The token of the plan after `len` steps, if they followed it.
@@ -89,9 +92,10 @@ impl Constraint {
     /// [`Kind::TooComplex`] if costs cannot be computed within the grammar's limits.
     pub fn matcher_within(&self, max_tokens: u64) -> Result<Matcher> {
         let mut matcher = self.matcher();
-        let room = matcher.judge().room()?;
-        let mut budget = Budget { tokens: max_tokens, plan: None, room, followed: 0 };
-        if !budget.is_ample(0, 0) {
+        let room = matcher.judge().room();
+        let mut budget = Budget { tokens: max_tokens, plan: None, room, close: false, followed: 0 };
+        if !budget.is_ample(0, 0, 0) {
+            (budget.room, budget.close) = (matcher.judge().closer_room()?, true);
             let cost = matcher.judge().cost(ConfigId::START)?;
             if max_tokens < cost {
                 budget.plan = self.plan()?;
@@ -177,13 +181,25 @@ impl Matcher {
         Ok(after.into_iter().map(nearer).collect())
     }
 
+    /// Whether any token may be taken here, as can be told without looking.
+    #[inline]
+    fn is_ample(&self) -> bool {
+        let (len, depth, output) = (self.len(), self.config().depth(), self.text.len());
+        self.budget.as_ref().is_some_and(|budget| budget.is_ample(len, depth, output))
+    }
+
     /// The mask under the budget where it differs from the one without it.
     pub(super) fn narrowed(&mut self) -> Result<Option<Allowed>> {
         let Some(left) = self.tokens_left() else { return Ok(None) };
-        let (len, depth) = (self.len(), self.config().depth());
-        let ample = self.budget.as_ref().is_some_and(|budget| budget.is_ample(len, depth));
-        if ample || self.config().is_finished() {
+        if self.is_ample() || self.config().is_finished() {
             return Ok(None);
+        }
+        if self.budget.as_ref().is_some_and(|budget| !budget.close) {
+            let room = self.judge().closer_room()?;
+            self.budget.iter_mut().for_each(|budget| (budget.room, budget.close) = (room, true));
+            if self.is_ample() {
+                return Ok(None);
+            }
         }
         let judge = self.judge();
         if left >= NEAR && judge.ample(self.here())? <= left {
@@ -269,7 +285,7 @@ impl Matcher {
         else {
             return Ok(next);
         };
-        if budget.is_ample(self.len(), self.config().depth()) {
+        if budget.is_ample(self.len(), self.config().depth(), before) {
             return Ok(next);
         }
         // Where the mask was asked for, this is known.
