@@ -1,35 +1,40 @@
 //! A bound for the cost of every configuration that a constraint can be in, without pricing any.
 //!
-//! With more tokens left than this, a budget is ample wherever the output is: one comparison per step, and no node, no
-//! terminal and no text has to be priced. Every byte is a token, so bytes bound tokens, and the bytes of *one* completion bound those of
-//! the planned one. By hand: `{"a": string}` with `a` required owes at worst an escape and a
-//! quote (13 bytes) and the brace inside the value, and besides the whole object once more for what an open
-//! object may still owe. With 500 tokens left nobody looks.
+//! With more tokens left than this, a budget is ample wherever the output is: one comparison per step, and nothing has
+//! to be priced, neither at the start nor on the way. Where every byte is a token, bytes bound tokens, and the bytes of
+//! *any* completion that the planner could take bound those of the one it plans. By hand: `{"a": string}` with `a`
+//! required owes at worst an escape and a quote (13 bytes) and the brace inside the value, and besides the whole object
+//! once more for what an open object may still owe. With 500 tokens left nobody looks.
 //!
-//! Each node has two numbers, by one equation each: the bytes of one completion (the *price*), and what it can cost to complete it
-//! from anywhere inside:
+//! Each node has two numbers, by one equation each: the bytes of one completion (its *price*), and what it can cost to
+//! complete it from anywhere inside:
 //!
 //! ```text
-//! terminal    its farthest state            choice   the greatest         sequence   the greatest, and all prices
-//! array, object   its own price, all that may become required, and the dearest item or member: key, an escape in it, value
+//! terminal        its farthest state, by the structure of its expression
+//! choice          the greatest
+//! sequence        the greatest sum of a part and the prices of those after it
+//! array, object   its price, all that may become required, and the dearest item or member: key, escape in it, value
 //! ```
 //!
 //! The completion is one that nests least, so it fits wherever the grammar offers the node, and neither solution of
 //! `nodes` costs more than it. Numbers are set once all that they need are known; a few passes over the nodes suffice.
+//! Where the bound does not suffice, nodes are priced after all, and it is made again with their prices in tokens.
 //!
-//! Where containers nest without end the second equations have no solution. Then each open container is counted for
-//! itself: the bound is that of the root, and for each container that is open, or that one token may open, the dearest of
-//! all (where parts that are containers count nothing). By hand: with tokens that open at most one container, a tree
-//! `{"left": tree, "right": tree}` inside 20 objects owes at most 22 times what one of them does: as the root, 20 that are
-//! open, one more.
+//! Where containers nest without end the second equations have no solution. Then each open container of those that can
+//! be inside of themselves is counted apart: the bound is that of the root, and for each container that is open, or that
+//! one token may open, the dearest of them (they count nothing as parts of others). By hand: with tokens that open at
+//! most one container, a tree `{"left": tree, "right": tree}` inside 20 objects owes at most 22 times what one of them
+//! does: as the root, 20 that are open, one more.
 //!
-//! Keys and items that must differ from others have one more bound ([`Exprs::reach_unlike`](crate::expr::Exprs::reach_unlike)), which holds while the
+//! Keys and items that must differ from others have a bound of their own, `Exprs::reach_unlike`, which holds while the
 //! output is too short for more of them than are reckoned with.
 //!
-//! There is no bound where a part has a budget, for exact indentation, recursion but through containers, items of which some must be equal, undeclared keys that are counted, and
-//! automata of many states. Then, and with less left, each configuration is judged by itself, see `narrow`.
+//! There is no bound where a part has a budget, for exact indentation, for recursion but through containers, for items of
+//! which some must be equal, for undeclared keys that are counted, and for automata of many states. Then, and with less
+//! left, each configuration is judged by itself, see `narrow`.
 //!
-//! Cost: some comparisons for each node, and a look at each declared key.
+//! Cost: some comparisons for each node, and a look at each declared key; small automata are explored where keys or
+//! items of a pattern must differ.
 
 use std::cell::{Cell, RefCell};
 
@@ -102,6 +107,11 @@ pub struct Room {
 impl Room {
     /// Nothing is known.
     const UNKNOWN: Room = Room { base: NEVER, level: 0, output: 0 };
+
+    /// Whether there is a number.
+    pub fn is_known(&self) -> bool {
+        self.base != NEVER
+    }
 
     /// The tokens that suffice inside `depth` containers after so many bytes of `output`, the end token not counted;
     /// [`NEVER`] if that is not known.
@@ -504,7 +514,7 @@ impl<'a> Bounds<'a> {
     /// What completes a number: at most the digits of its bounds, and a few more.
     fn number(&self, spec: &NumberSpec, barred: bool) -> u64 {
         let digits = |value: &Decimal| {
-            u64::from(value.exponent.unsigned_abs()).saturating_add(value.digits.len() as u64)
+            value.exponent.unsigned_abs().saturating_add(value.digits.len() as u64)
         };
         let bounds = [&spec.min, &spec.max].into_iter().flatten().map(|(value, _)| digits(value));
         let own = bounds.fold(NUMBER, u64::saturating_add);

@@ -17,13 +17,16 @@
 //! prices      stacks, threads: memoised with the configurations
 //! ends        the states that the tokens of a table end in
 //! narrow      the mask under a budget
-//! everywhere  with how many tokens left no mask can be narrower than without a budget
+//! everywhere  with how many tokens left no mask can be narrower than without a budget: nothing else is made before
 //! plan        a whole document in few tokens
 //! ```
 //!
 //! Worked example, with the tokens `true`, `":`, `,"`, `""}` and single bytes: after `{"a":` for an
 //! object whose `a` is a boolean and whose `b` (a string) is required too, the text of the completion is
 //! `true,"b":""}`. Its tokens are `true`, `,"`, `b`, `":`, `""}`; with the end token the cost is 6.
+//!
+//! Nothing of this is made while the budget is ample: `everywhere` bounds all costs by bytes that the grammar tells
+//! without a price or a text, and with more tokens left than that nobody looks at a cost.
 //!
 //! The *minimum*, which is reported and refused by, may be lower than the cost of the start: it comes
 //! from a search that also tries other texts, see `plan`.

@@ -84,7 +84,10 @@ impl Judge<'_> {
     /// # Errors
     /// As [`Judge::cost`].
     pub fn closer_room(&self) -> Result<Room> {
-        let program = &self.basis.program;
+        let (program, room) = (&self.basis.program, self.room());
+        if !room.is_known() {
+            return Ok(room);
+        }
         Ok(self.costs.everywhere(program, Some(self.costs.nodes(program)?)))
     }
 

@@ -29,7 +29,7 @@ const LONGEST: u64 = 256;
 const LITERALS: u32 = 1_024;
 
 /// Fuel for one automaton.
-const FUEL: u64 = 200_000;
+const FUEL: u64 = 10_000;
 
 /// How many other strings one may have to differ from.
 pub const TAKEN: u64 = 4_096;

@@ -3,7 +3,7 @@
 //! The budget counts tokens from the start of the output, the end token included. A token is
 //! allowed only if the document can be completed with what is left after it, see [`crate::cost`].
 //! While that holds for any token, which is one comparison per step, the mask is the same object as
-//! without a budget.
+//! without a budget, and no cost is computed.
 //!
 //! A budget below the cost of the start comes with a [`Plan`]: a whole completion in few
 //! tokens. As long as the output follows it, its next token is allowed whatever the costs say; so
