@@ -377,6 +377,23 @@ const EQUAL: &[&str] = &[
 /// Where a `contains` may need a late place, the places before it must have enough values to differ: else a
 /// document could begin that has no end.
 #[test]
+fn values_that_need_themselves_without_end_are_not_counted() {
+    let compiled = |array: &str| {
+        let text = format!(
+            r##"{{"type": "array", "uniqueItems": true, {array}, "items": {{"anyOf": [{{"const": "a"}}, {{"$ref": "#/$defs/never"}}]}},
+                "$defs": {{"never": {{"type": "array", "items": {{"type": "boolean"}}, "contains": {{"$ref": "#/$defs/never"}}}}}}}}"##
+        );
+        compile(&text, &Options::default())
+    };
+    // Found by fuzzing: the second item was looked for among values that there are not.
+    for array in [r#""minItems": 2"#, r#""minItems": 0"#] {
+        let error = compiled(array).unwrap_err();
+        assert!(error.to_string().contains("uniqueItems"), "{error}");
+    }
+    assert!(compiled(r#""maxItems": 1"#).is_ok());
+}
+
+#[test]
 fn places_that_contains_may_need_are_counted() {
     let compiled = |items: &str| {
         let text = format!(

@@ -126,12 +126,45 @@ impl Compiler<'_> {
         if alive.0.iter().skip(1).all(|&alive| alive) {
             return Ok(());
         }
+        self.check_counted(&alive)?;
         for node in &mut self.grammar.nodes {
             match node {
                 Node::Alt(arms) => arms.retain(|&arm| alive.has(arm)),
                 Node::Array(spec) => keep_array(spec, &alive),
                 Node::Object(spec) => keep_object(spec, &alive),
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if items that must differ hold what has no value: [`super::extent`] counted values before this was
+    /// known, so that there may be fewer.
+    fn check_counted(&self, alive: &Alive) -> Result<()> {
+        let nodes = &self.grammar.nodes;
+        let mut visited = vec![false; nodes.len()];
+        for (at, node) in nodes.iter().enumerate() {
+            let Node::Array(spec) = node else { continue };
+            if !spec.unique || !alive.0[at] || spec.max.is_some_and(|max| max < 2) {
+                continue;
+            }
+            let mut todo = node.children();
+            while let Some(id) = todo.pop() {
+                // The first node is that of nothing: its sets were known to be empty.
+                if id.0 == 0 || std::mem::replace(&mut visited[id.index()], true) {
+                    continue;
+                }
+                if alive.has(id) {
+                    todo.extend(self.grammar.node(id).children());
+                    continue;
+                }
+                let kind = Kind::Unsupported { keyword: "uniqueItems".to_owned() };
+                let message =
+                    "\"uniqueItems\" is not enforced for items of which some have no finite value";
+                let place = self.node_origin(NodeId(at as u32)).unwrap_or(0);
+                return Err(Error::new(kind, message)
+                    .at(self.json.place(place))
+                    .help("take out what needs itself without end, or remove \"uniqueItems\""));
             }
         }
         Ok(())
