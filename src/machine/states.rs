@@ -14,8 +14,8 @@
 //!
 //! Invariants: equal contents have equal ids within a level; a content that the universal level
 //! has is never stored locally; id 0 is [`StateId::DEAD`], which has no content; every stored
-//! state is live. A memoised step is one load of a row of 256 atomics; everything else takes the
-//! level's lock.
+//! state is live. A memoised step is one load of a row of atomics, or, for a state that is only passed
+//! through, of the one step that was asked for; everything else takes the level's lock.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

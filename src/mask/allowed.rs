@@ -5,10 +5,13 @@
 //! one copied bitmask and some bits set, and a mask of few tokens is the list itself.
 //!
 //! Worked example: inside a string that may go on, the table of *any string* is wide and shared;
-//! the tokens that close the string and go on (`",`, `"}`) are in the list.
+//! the tokens that close the string and go on (`",`, `"}`) are in the list. Where there are several wide
+//! sets, or a long list, their union is made once for all masks of the same tables (`Mixtures`): in the vocabulary if all
+//! that counts is the vocabulary's, else in the constraint.
 //!
 //! Invariant: every id is below the vocabulary's length. Cost of [`Allowed::fill`]: one pass over
-//! the bitmask per wide set (or to clear it), one bit per listed token.
+//! the bitmask per wide set (or to clear it), one word for each in which a union differs from the bitmask that it
+//! shares, one bit per listed token.
 
 use std::sync::{Arc, OnceLock};
 
