@@ -51,13 +51,13 @@ impl<T> Default for Values<T> {
 
 impl<T: Copy + Eq + Hash> Values<T> {
     /// The hash of `value`, for the other methods.
-    pub(super) fn hash(&self, value: T) -> u32 {
+    pub(super) fn hash(&self, value: &T) -> u32 {
         self.hasher.hash_one(value) as u32
     }
 
     /// The id of `value` if it was interned.
-    pub(super) fn find(&self, value: T, hash: u32) -> Option<u32> {
-        Entry::find(&self.table, hash, |id| self.values[id as usize] == value)
+    pub(super) fn find(&self, value: &T, hash: u32) -> Option<u32> {
+        Entry::find(&self.table, hash, |id| self.values[id as usize] == *value)
     }
 
     /// Adds a `value` that [`Values::find`] did not find.

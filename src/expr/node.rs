@@ -204,8 +204,8 @@ impl Exprs {
 
     /// Interns `node`, which must be normalised.
     pub(super) fn add(&mut self, node: Node) -> ExprId {
-        let hash = self.nodes.hash(node);
-        if let Some(found) = self.nodes.find(node, hash) {
+        let hash = self.nodes.hash(&node);
+        if let Some(found) = self.nodes.find(&node, hash) {
             return ExprId(found);
         }
         let info = self.describe(node);
@@ -214,8 +214,8 @@ impl Exprs {
 
     /// Interns a leaf of which the lengths are known.
     pub(super) fn add_leaf(&mut self, node: Node, min: u64, max: u64) -> ExprId {
-        let hash = self.nodes.hash(node);
-        if let Some(found) = self.nodes.find(node, hash) {
+        let hash = self.nodes.hash(&node);
+        if let Some(found) = self.nodes.find(&node, hash) {
             return ExprId(found);
         }
         let info = Info { min, max, nullable: min == 0, boolean: false, life: Life::Live };
