@@ -163,7 +163,8 @@ impl Exprs {
             });
         }
         flat.extend(self.class_union(&ranges));
-        flat.sort_unstable();
+        // The stable sort, which merges sorted runs: most of the parts come in lists.
+        flat.sort();
         flat.dedup();
         let kinds = self.kinds(&flat);
         if kinds.counted {
@@ -223,15 +224,13 @@ impl Exprs {
     /// `X{a,b}T|X{c,d}T` = `X{min,max}T` where the counts touch: else `.{0,9}x.{0,9}` and its like
     /// give a part for each count.
     fn merge_repeats(&mut self, flat: &mut Vec<ExprId>) {
-        let mut counted: Vec<(ExprId, ExprId, u64, u64)> = Vec::new();
+        let mut counted: Vec<(ExprId, ExprId, u64, u64)> = Vec::with_capacity(flat.len() + 1);
         for &part in flat.iter() {
             counted.extend(self.counted_head(part));
         }
         // `X` is `X{1,1}` beside another repetition of it.
-        let items: Vec<ExprId> =
-            counted.iter().filter(|c| c.1 == ExprId::EPSILON).map(|c| c.0).collect();
-        let bare: Vec<ExprId> =
-            items.into_iter().filter(|item| flat.binary_search(item).is_ok()).collect();
+        let items = counted.iter().filter(|c| c.1 == ExprId::EPSILON).map(|c| c.0);
+        let bare: Vec<ExprId> = items.filter(|item| flat.binary_search(item).is_ok()).collect();
         counted.extend(bare.iter().map(|&item| (item, ExprId::EPSILON, 1, 1)));
         if counted.len() < 2 {
             return;
@@ -302,21 +301,24 @@ impl Exprs {
             [one] => return one,
             _ => {}
         }
-        let mut all = Conjunction::default();
+        if parts.iter().any(|&part| self.life(part) == Life::Dead) {
+            return ExprId::NEVER;
+        }
+        let mut all = std::mem::take(&mut self.conjunction);
         for &part in parts {
-            if self.life(part) == Life::Dead {
-                return ExprId::NEVER;
-            }
             match self.node(part) {
                 Node::And(list) => {
-                    for part in self.lists.get(list).to_vec() {
-                        self.conjoin(&mut all, part);
+                    for i in 0..self.lists.get(list).len() {
+                        self.conjoin(&mut all, self.lists.get(list)[i]);
                     }
                 }
                 _ => self.conjoin(&mut all, part),
             }
         }
-        self.finish_and(all)
+        let result = self.finish_and(&mut all);
+        all.clear();
+        self.conjunction = all;
+        result
     }
 
     /// Sorts one part, which is no `And`, into a conjunction.
@@ -348,7 +350,7 @@ impl Exprs {
         });
     }
 
-    fn finish_and(&mut self, mut all: Conjunction) -> ExprId {
+    fn finish_and(&mut self, all: &mut Conjunction) -> ExprId {
         all.others.sort_unstable();
         all.others.dedup();
         all.nots.sort_unstable();
@@ -369,7 +371,7 @@ impl Exprs {
                 }
                 let mut again = std::mem::take(&mut all.others);
                 again.push(complement);
-                again.extend(self.class_part(&all));
+                again.extend(self.class_part(all));
                 again.extend(all.empty_string);
                 return self.all_of(&again);
             }
@@ -389,7 +391,7 @@ impl Exprs {
     }
 
     /// The last step: lengths. `others` holds at most one `Not`, by now.
-    fn close_and(&mut self, mut all: Conjunction) -> ExprId {
+    fn close_and(&mut self, all: &mut Conjunction) -> ExprId {
         let (mut least, mut most) = (0, UNBOUNDED);
         for &part in &all.others {
             let info = self.info(part);
@@ -404,7 +406,7 @@ impl Exprs {
             all.min = if least >= all.min { 0 } else { all.min };
             all.max = if most <= all.max { UNBOUNDED } else { all.max };
         }
-        let counted = self.class_part(&all);
+        let counted = self.class_part(all);
         let empty = match counted {
             Some(part) if self.is_empty_string(part) => Some(part),
             Some(ExprId::NEVER) => return ExprId::NEVER,
@@ -414,14 +416,14 @@ impl Exprs {
             let nullable = all.min == 0 && all.others.iter().all(|&part| self.nullable(part));
             return if nullable { empty } else { ExprId::NEVER };
         }
-        let mut parts = all.others;
+        let parts = &mut all.others;
         parts.extend(counted);
         parts.sort_unstable();
-        match *parts {
+        match **parts {
             [] => ExprId::ANY,
             [one] => one,
             _ => {
-                let list = self.lists.intern(&parts);
+                let list = self.lists.intern(parts);
                 let and = self.add(Node::And(list));
                 let info = self.info(and);
                 if info.min > info.max { ExprId::NEVER } else { and }
@@ -441,7 +443,8 @@ struct Kinds {
 }
 
 /// The parts of an intersection by kind.
-struct Conjunction {
+#[derive(Debug, Clone)]
+pub(super) struct Conjunction {
     /// A part that matches only the empty string.
     empty_string: Option<ExprId>,
     /// What the complements exclude.
@@ -457,5 +460,15 @@ impl Default for Conjunction {
     fn default() -> Self {
         let (min, max) = (0, UNBOUNDED);
         Self { empty_string: None, nots: Vec::new(), class: None, min, max, others: Vec::new() }
+    }
+}
+
+impl Conjunction {
+    /// Makes it that of no parts; its room stays for the next.
+    fn clear(&mut self) {
+        self.nots.clear();
+        self.others.clear();
+        let (nots, others) = (std::mem::take(&mut self.nots), std::mem::take(&mut self.others));
+        *self = Self { nots, others, ..Self::default() };
     }
 }

@@ -1,4 +1,5 @@
 //! The arena: nodes, what is known of each, and adding one.
+use super::choice::Conjunction;
 use super::intern::{Slices, Texts, Values};
 use super::table::Table;
 use super::{Document, ExprId, LiteralId, Transition, class};
@@ -100,6 +101,8 @@ pub struct Exprs {
     pub(super) definitions: Vec<ExprId>,
     /// What [`Node::Span`] takes pieces of.
     pub(super) documents: Vec<Document>,
+    /// Empty, with room: a buffer of `Exprs::all_of`.
+    pub(super) conjunction: Conjunction,
     limit: usize,
     overflowed: bool,
 }
@@ -128,6 +131,7 @@ impl Exprs {
             derivatives: HashMap::default(),
             definitions: Vec::new(),
             documents: Vec::new(),
+            conjunction: Conjunction::default(),
             limit: 0,
             overflowed: false,
         };

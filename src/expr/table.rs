@@ -266,8 +266,13 @@ impl Exprs {
         if let [a, b] = *parts {
             return self.merge((self.range(a), self.range(b)), mode, fuel);
         }
-        let tables = parts.iter().map(|&part| self.range(part)).collect();
-        self.sweep(tables, mode, start, fuel)
+        let count = parts.len();
+        let mut cursors = Vec::with_capacity(count);
+        for &part in parts {
+            let mut rest = self.range(part);
+            cursors.extend(self.next_run(&mut rest).map(|run| Cursor { run, rest }));
+        }
+        self.sweep(cursors, count, mode, start, fuel)
     }
 
     /// Appends the product of two tables: the common case of [`Exprs::sweep`], in one pass.
@@ -327,18 +332,16 @@ impl Exprs {
         result
     }
 
-    /// Appends the product of tables. A sweep over all code points, from border to border: between two of them the
-    /// set of runs that are open stays the same.
+    /// Appends the product of `count` tables, with cursors on those that are not empty. A sweep over all code
+    /// points, from border to border: between two of them the set of runs that are open stays the same.
     fn sweep(
         &mut self,
-        tables: Vec<Range<usize>>,
+        mut cursors: Vec<Cursor>,
+        count: usize,
         mode: Mode,
         start: usize,
         fuel: &mut Fuel,
     ) -> Result<()> {
-        let count = tables.len();
-        let cursor = |mut rest| Some(Cursor { run: self.next_run(&mut rest)?, rest });
-        let mut cursors: Vec<Cursor> = tables.into_iter().filter_map(cursor).collect();
         let mut combined = Combined::default();
         let (mut at, mut steps) = (0, 0);
         while !cursors.is_empty() && (mode == Mode::Or || cursors.len() == count) {
@@ -378,16 +381,14 @@ impl Exprs {
         if let [one] = *known.key {
             return one;
         }
-        if let Some((_, result)) = known.recent.iter().find(|(key, _)| *key == known.key) {
-            return *result;
+        if let Some(result) = known.find() {
+            return result;
         }
         let result = match mode {
             Mode::Or => self.any_of(&known.key),
             Mode::And => self.all_of(&known.key),
         };
-        if known.recent.len() < Combined::SIZE {
-            known.recent.push((known.key.clone(), result));
-        }
+        known.keep(result);
         result
     }
 }
@@ -418,11 +419,34 @@ impl Default for Recent {
 #[derive(Default)]
 struct Combined {
     key: Vec<ExprId>,
-    recent: Vec<(Vec<ExprId>, ExprId)>,
+    /// Keys, one after the other.
+    keys: Vec<ExprId>,
+    /// Where each of them ends, and what it became.
+    recent: Vec<(usize, ExprId)>,
 }
 
 impl Combined {
     const SIZE: usize = 8;
+
+    /// What the key became before.
+    fn find(&self) -> Option<ExprId> {
+        let mut start = 0;
+        for &(end, result) in &self.recent {
+            if self.keys[start..end] == self.key[..] {
+                return Some(result);
+            }
+            start = end;
+        }
+        None
+    }
+
+    /// Keeps what the key became, while there is room.
+    fn keep(&mut self, result: ExprId) {
+        if self.recent.len() < Self::SIZE {
+            self.keys.extend_from_slice(&self.key);
+            self.recent.push((self.keys.len(), result));
+        }
+    }
 }
 
 /// The target of the run that holds `c`.
