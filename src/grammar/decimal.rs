@@ -535,6 +535,30 @@ mod tests {
         }
     }
 
+    /// All numbers of up to two digits around the point, in pairs, against integers.
+    #[test]
+    fn small_numbers_are_those_of_arithmetic() {
+        let numbers: Vec<(i64, Decimal)> = (-2..=2)
+            .flat_map(|exponent| (-60..=60i64).map(move |digits| (digits, exponent)))
+            .map(|(digits, exponent)| {
+                let scaled = digits * 10i64.pow((exponent + 2) as u32);
+                (scaled, Decimal::parse(&format!("{digits}e{exponent}")).unwrap())
+            })
+            .collect();
+        for (x, dx) in &numbers {
+            assert_eq!(dx.floor(), Decimal::from(x.div_euclid(100)), "floor of {dx}");
+            assert_eq!(dx.ceil(), Decimal::from(-(-x).div_euclid(100)), "ceil of {dx}");
+            assert_eq!(dx.is_integer(), x % 100 == 0, "{dx}");
+            assert_eq!(dx.negate().cmp(dx), (-x).cmp(x), "{dx}");
+            for (y, dy) in &numbers {
+                assert_eq!(dx.cmp(dy), x.cmp(y), "{dx} and {dy}");
+                assert_eq!(dx == dy, x == y, "{dx} and {dy}");
+                let multiple = if *y == 0 { *x == 0 } else { x % y == 0 };
+                assert_eq!(dx.is_multiple_of(dy), multiple, "{dx} of {dy}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn agrees_with_integers(a in -100_000i64..100_000, b in -100_000i64..100_000, p in 0u32..5, q in 0u32..5) {

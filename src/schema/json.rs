@@ -8,15 +8,20 @@
 //! ```
 //!
 //! so siblings are found by following `end`, a subtree is a range of indices, and nothing is
-//! recursive: neither reading, nor dropping, nor finding the JSON pointer of a node.
+//! recursive: neither reading, nor dropping, nor finding the JSON pointer of a node. A node also
+//! knows what it stands in (a value its key, a key its object), which is how a pointer is found.
+//!
+//! The members of an object are scanned; the keys of those with more than [`FEW`] are in a table of
+//! all objects, in which the reader looks for duplicates as well.
 //!
 //! The reader is strict: one value, no byte order mark, no duplicate keys (parsers disagree which
-//! one counts), no lone surrogates (they are no text). Cost: linear, one pass.
+//! one counts), no lone surrogates (they are no text). Cost: linear, one pass; a member constant time; a
+//! pointer by its depth, and the index in each array.
 
 use crate::error::{Error, Kind, Place, Result, quote};
 use crate::escape;
 use crate::limits::Limits;
-use hashbrown::{DefaultHashBuilder, HashSet};
+use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::{BuildHasher, Hash, Hasher};
 
 /// Index of a value in a [`Json`] arena.
@@ -55,6 +60,8 @@ struct Value {
     offset: u32,
     /// Index behind the last descendant.
     end: At,
+    /// What it stands in: of a member the key, of a key its object, of a root itself.
+    parent: At,
     /// Number or (decoded) string: its range in `buffer`.
     from: u32,
     to: u32,
@@ -62,6 +69,9 @@ struct Value {
 
 /// The most digits and signs of one number.
 const NUMBER_BYTES: usize = 4096;
+
+/// Objects with more members than this have their keys in a table.
+const FEW: usize = 8;
 
 /// Documents, read.
 #[derive(Debug, Default)]
@@ -71,6 +81,8 @@ pub(super) struct Json {
     buffer: String,
     /// Of each document: first value, and the range of its text in `buffer`.
     documents: Vec<(At, u32, u32)>,
+    /// The keys of objects with many members, with what [`Json::hash_key`] says of them.
+    keys: HashTable<(u64, At)>,
     hasher: DefaultHashBuilder,
 }
 
@@ -94,7 +106,8 @@ impl Json {
         self.buffer.push_str(text);
         self.documents.push((root, start as u32, self.buffer.len() as u32));
         self.values.reserve(text.len() / 8 + 1);
-        let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, start, json: self };
+        let bytes = text.as_bytes();
+        let mut reader = Reader { text, bytes, at: 0, start, parent: root, json: self };
         reader.document(limits.depth).map_err(|fault| fault.at(text, root, self))?;
         Ok(root)
     }
@@ -139,7 +152,28 @@ impl Json {
 
     /// The value of a key of an object.
     pub fn member(&self, at: At, key: &str) -> Option<At> {
-        self.members(at).find(|&(name, _)| self.text(name) == key).map(|(_, value)| value)
+        let mut members = self.members(at);
+        let first = members.by_ref().take(FEW).find(|&(name, _)| self.text(name) == key);
+        if let Some((_, value)) = first {
+            return Some(value);
+        }
+        members.next()?;
+        self.find_key(at, key, self.hash_key(at, key)).map(|name| name + 1)
+    }
+
+    fn hash_key(&self, object: At, key: &str) -> u64 {
+        self.hasher.hash_one((object, key))
+    }
+
+    /// A key of an object with many members.
+    fn find_key(&self, object: At, key: &str, hash: u64) -> Option<At> {
+        let equal = |&(_, at): &(u64, At)| self.parent(at) == object && self.text(at) == key;
+        self.keys.find(hash, equal).map(|&(_, at)| at)
+    }
+
+    /// What a value stands in, see [`Value`].
+    fn parent(&self, at: At) -> At {
+        self.values.get(at as usize).map_or(at, |value| value.parent)
     }
 
     /// Whether two values have the same text, white space and escapes apart.
@@ -170,37 +204,23 @@ impl Json {
         self.kind(at) == Type::Object
     }
 
-    /// The root of the document that holds `at`.
-    pub fn root_of(&self, at: At) -> At {
-        self.documents.iter().rev().find(|d| d.0 <= at).map_or(0, |d| d.0)
-    }
-
-    /// The JSON pointer of `at` in its document.
+    /// The JSON pointer of `at` in its document. A key has that of its value.
     pub fn pointer(&self, at: At) -> String {
-        let mut here = self.root_of(at);
-        let mut out = String::new();
-        while here != at {
-            let step = match self.kind(here) {
+        let mut tokens = Vec::new();
+        let (mut here, mut above) = (at, self.parent(at));
+        while here != above {
+            match self.kind(above) {
+                Type::Object => tokens.push(self.text(here).replace('~', "~0").replace('/', "~1")),
                 Type::Array => {
-                    let found = self.items(here).enumerate().find(|&(_, item)| at < self.end(item));
-                    found.map(|(index, item)| (index.to_string(), item))
+                    let index = self.items(above).take_while(|&item| item != here).count();
+                    tokens.push(index.to_string());
                 }
-                // A key has the pointer of its value.
-                _ => self.members(here).find(|&(_, value)| at < self.end(value)).map(
-                    |(key, value)| {
-                        (
-                            self.text(key).replace('~', "~0").replace('/', "~1"),
-                            if at == key { at } else { value },
-                        )
-                    },
-                ),
-            };
-            let Some((token, next)) = step else { break };
-            out.push('/');
-            out.push_str(&token);
-            here = next;
+                // The key of a value.
+                _ => {}
+            }
+            (here, above) = (above, self.parent(above));
         }
-        out
+        tokens.iter().rev().flat_map(|token| ["/", token]).collect()
     }
 
     /// Pointer, line and column of `at`.
@@ -293,6 +313,8 @@ struct Reader<'t, 'j> {
     at: usize,
     /// Where `text` starts in the arena's buffer.
     start: usize,
+    /// What the next value stands in.
+    parent: At,
     json: &'j mut Json,
 }
 
@@ -325,7 +347,7 @@ impl Reader<'_, '_> {
         let end = self.json.values.len() as At + 1;
         let end = if matches!(kind, Type::Array | Type::Object) { 0 } else { end };
         let (offset, from, to) = ((self.start + offset) as u32, from as u32, to as u32);
-        self.json.values.push(Value { kind, offset, end, from, to });
+        self.json.values.push(Value { kind, offset, end, parent: self.parent, from, to });
     }
 
     fn document(&mut self, depth: usize) -> Result<(), Fault> {
@@ -337,6 +359,13 @@ impl Reader<'_, '_> {
         loop {
             self.blank();
             let byte = self.peek();
+            let next = self.json.values.len() as At;
+            self.parent = match open.last() {
+                None => next,
+                // The value comes right after its key.
+                Some(&at) if expect == Expect::Value && self.json.is_object(at) => next - 1,
+                Some(&at) => at,
+            };
             match (expect, byte) {
                 (Expect::CommaOrEnd, b',') => {
                     self.at += 1;
@@ -417,28 +446,35 @@ impl Reader<'_, '_> {
         if wanted == Type::Object { self.no_duplicates(at) } else { Ok(()) }
     }
 
-    /// Refuses two equal keys in one object.
-    fn no_duplicates(&self, object: At) -> Result<(), Fault> {
+    /// Refuses two equal keys in one object, and notes the keys of one with many.
+    fn no_duplicates(&mut self, object: At) -> Result<(), Fault> {
+        if self.json.members(object).nth(FEW).is_some() {
+            let mut next = object + 1;
+            while next < self.json.end(object) {
+                let hash = self.json.hash_key(object, self.json.text(next));
+                if self.json.find_key(object, self.json.text(next), hash).is_some() {
+                    return self.duplicate(next);
+                }
+                self.json.keys.insert_unique(hash, (hash, next), |entry| entry.0);
+                next = self.json.end(next + 1);
+            }
+            return Ok(());
+        }
         let json = &*self.json;
-        let few = json.members(object).take(9).count() < 9;
-        let mut seen: HashSet<&str> = HashSet::new();
-        for (key, value) in json.members(object) {
-            let name = json.text(key);
-            let twice = if few {
-                json.members(object)
-                    .take_while(|other| other.0 < key)
-                    .any(|other| json.text(other.0) == name)
-            } else {
-                !seen.insert(name)
-            };
-            if twice {
-                let offset =
-                    json.values.get(key as usize).map_or(0, |v| v.offset as usize) - self.start;
-                let message = format!("duplicate key {}", quote(name));
-                return Err(Fault { kind: Kind::Syntax, message, offset, value: Some(value) });
+        for (key, _) in json.members(object) {
+            let mut earlier = json.members(object).take_while(|other| other.0 < key);
+            if earlier.any(|other| json.text(other.0) == json.text(key)) {
+                return self.duplicate(key);
             }
         }
         Ok(())
+    }
+
+    fn duplicate<T>(&self, key: At) -> Result<T, Fault> {
+        let offset = self.json.values.get(key as usize).map_or(0, |v| v.offset as usize);
+        let message = format!("duplicate key {}", quote(self.json.text(key)));
+        let (kind, offset) = (Kind::Syntax, offset - self.start);
+        Err(Fault { kind, message, offset, value: Some(key + 1) })
     }
 
     fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
@@ -609,6 +645,35 @@ mod tests {
             json.place(a),
             Place::Pointer { pointer: "/a".into(), line_column: Some((2, 7)) }
         );
+    }
+
+    /// Objects on both sides of what is scanned, two with the same keys.
+    #[test]
+    fn members_of_small_and_large_objects() {
+        for count in [0, 1, FEW - 1, FEW, FEW + 1, FEW + 2, 1000] {
+            let object = |value: usize| {
+                let members: Vec<String> =
+                    (0..count).map(|n| format!("\"k{n}\": [{value}, {n}]")).collect();
+                format!("{{{}}}", members.join(", "))
+            };
+            let json = read(&format!("[{}, {}]", object(1), object(2))).unwrap();
+            for (index, object) in json.items(0).enumerate() {
+                for n in 0..count {
+                    let value = json.member(object, &format!("k{n}")).unwrap();
+                    let items: Vec<&str> = json.items(value).map(|at| json.text(at)).collect();
+                    assert_eq!(items, [(index + 1).to_string(), n.to_string()]);
+                    let last = json.items(value).last().unwrap();
+                    assert_eq!(json.pointer(last), format!("/{index}/k{n}/1"));
+                    assert_eq!(json.pointer(value - 1), format!("/{index}/k{n}"));
+                }
+                assert_eq!(json.member(object, &format!("k{count}")), None);
+            }
+            if count > 0 {
+                let twice = object(1).replace('}', &format!(", \"k{}\": 0}}", count / 2));
+                let error = read(&twice).unwrap_err();
+                assert!(error.to_string().contains("duplicate key"), "{error}");
+            }
+        }
     }
 
     #[test]
