@@ -622,6 +622,10 @@ fn hostile() -> Vec<(&'static str, String, Fate)> {
         ("regex", "(?:(?:ab^?){1000}){500}".into(), TOO_COMPLEX),
         ("regex", "(?:(?:c|d||(?:mab$){0,999}){1,999}){0,999}".into(), TOO_COMPLEX),
         ("regex", "(?:(?:^ab||c||d(?:e|f$)g,999}){1,999}){1,999}".into(), TOO_COMPLEX),
+        ("regex", "(?:(x|||abcd?:(?:ef$)^0,999}){1,999}){1,999}".into(), TOO_COMPLEX),
+        // What an assertion says of large classes is found once, and nothing is before what cannot go on.
+        ("regex", r"(?:(?:a^?b\b<c){2000})?x".into(), Fine("x", "b")),
+        ("regex", r"(?:(?:a^?,\b<c){4000})x".into(), UNSATISFIABLE),
         ("regex", "(?=".repeat(500), BAD_REGEX),
         ("regex", "[[[[".into(), BAD_REGEX),
         ("regex", "a\\".into(), BAD_REGEX),

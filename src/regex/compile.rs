@@ -40,6 +40,7 @@
 //! # Cost
 //! Each node is visited once, times the counts of bounded repetitions around it if it holds an
 //! assertion; times the number of contexts; times the ways to go on from there. All of it is paid from the fuel.
+//! What an assertion says of a class is found once; where nothing may follow, nothing is looked at.
 
 use super::ast::{Ast, ClassId, Node, NodeId};
 use crate::error::{Error, Kind, Result};
@@ -86,6 +87,11 @@ impl Rest {
         Self { fresh: exprs.clone(), moved: exprs }
     }
 
+    /// Whether nothing may follow: then there is nothing before either, whatever the node.
+    fn is_never(&self) -> bool {
+        self.fresh.iter().chain(&self.moved).all(|expr| *expr == ExprId::NEVER)
+    }
+
     /// `f` of each set, given the context.
     fn map(&self, mut f: impl FnMut(usize, ExprId) -> ExprId) -> Self {
         let mut each = |exprs: &[ExprId]| -> Vec<ExprId> {
@@ -114,6 +120,10 @@ struct Compiler<'a> {
     plain: Vec<ExprId>,
     /// A partition of the alphabet that no [`Node::Behind`] splits.
     parts: Vec<ClassUnicode>,
+    /// [`Compiler::class_expr`] of the classes that assertions ask for, which bounded repetitions ask for again.
+    classes: HashMap<ClassId, ExprId>,
+    /// Which of the parts are in such a class.
+    inside: HashMap<ClassId, Vec<bool>>,
     /// [`Compiler::ending_node`] of what was asked for.
     endings: HashMap<(NodeId, Option<usize>), ExprId>,
     depth: usize,
@@ -127,6 +137,8 @@ impl<'a> Compiler<'a> {
             fuel,
             plain: vec![],
             parts: vec![],
+            classes: HashMap::new(),
+            inside: HashMap::new(),
             endings: HashMap::new(),
             depth: 0,
         };
@@ -354,7 +366,11 @@ impl<'a> Compiler<'a> {
 
     /// The rests before `id`, given those after.
     fn step(&mut self, id: NodeId, rest: Rest) -> Result<Rest> {
-        self.fuel.spend(1 + self.parts.len() as u64)?;
+        if rest.is_never() {
+            return Ok(rest);
+        }
+        // Sets are made for every context, twice.
+        self.fuel.spend(10 * (1 + self.parts.len() as u64))?;
         let ast = self.ast;
         if ast.is_pure(id) {
             return self.plain_step(id, &rest);
@@ -368,8 +384,8 @@ impl<'a> Compiler<'a> {
             Node::Concat(items) => self.concat(items, rest)?,
             Node::Alt(items) => self.alt(items, &rest)?,
             Node::Repeat { item, min, max } => self.repeat(*item, *min, *max, rest)?,
-            Node::Behind { class, start } => self.behind(*class, *start, &rest),
-            Node::Ahead { class, end } => self.ahead(*class, *end, &rest),
+            Node::Behind { class, start } => self.behind(*class, *start, &rest)?,
+            Node::Ahead { class, end } => self.ahead(*class, *end, &rest)?,
             Node::LookAhead { body, negative } => self.look_ahead(*body, *negative, &rest)?,
             Node::LookBehind { .. } => return Err(unsupported_look_behind()),
             Node::Empty | Node::Class(_) => rest,
@@ -397,25 +413,37 @@ impl<'a> Compiler<'a> {
         Ok(sum)
     }
 
-    fn behind(&mut self, class: ClassId, start: bool, rest: &Rest) -> Rest {
-        let class = self.ast.class(class);
-        let parts = &self.parts;
-        let holds = |context: usize| match context.checked_sub(1) {
-            None => start,
-            Some(part) => intersects(&parts[part], class),
-        };
-        rest.map(|context, expr| if holds(context) { expr } else { ExprId::NEVER })
+    fn behind(&mut self, class: ClassId, start: bool, rest: &Rest) -> Result<Rest> {
+        if !self.inside.contains_key(&class) {
+            let (ranges, parts) = (self.ast.class(class), &self.parts);
+            let sizes = parts.iter().map(|part| part.ranges().len() + ranges.ranges().len());
+            self.fuel.spend(sizes.sum::<usize>() as u64)?;
+            let inside = parts.iter().map(|part| intersects(part, ranges)).collect();
+            self.inside.insert(class, inside);
+        }
+        let inside = &self.inside[&class];
+        let holds = |context: usize| context.checked_sub(1).map_or(start, |part| inside[part]);
+        Ok(rest.map(|context, expr| if holds(context) { expr } else { ExprId::NEVER }))
     }
 
-    fn ahead(&mut self, class: ClassId, end: bool, rest: &Rest) -> Rest {
-        let class = self.class_expr(self.ast.class(class));
+    fn ahead(&mut self, class: ClassId, end: bool, rest: &Rest) -> Result<Rest> {
+        let class = match self.classes.get(&class) {
+            Some(known) => *known,
+            None => {
+                let ranges = self.ast.class(class);
+                self.fuel.spend(ranges.ranges().len() as u64)?;
+                let made = self.class_expr(ranges);
+                self.classes.insert(class, made);
+                made
+            }
+        };
         let next = self.exprs.concat(&[class, ExprId::ANY]);
         let wanted = if end { self.exprs.or(&[next, ExprId::EPSILON]) } else { next };
-        rest.map(|_, expr| match wanted {
+        Ok(rest.map(|_, expr| match wanted {
             ExprId::EPSILON if self.exprs.nullable(expr) => ExprId::EPSILON,
             ExprId::EPSILON => ExprId::NEVER,
             _ => self.exprs.and(&[expr, wanted]),
-        })
+        }))
     }
 
     fn look_ahead(&mut self, body: NodeId, negative: bool, rest: &Rest) -> Result<Rest> {

@@ -73,6 +73,21 @@ const NUMBER_BYTES: usize = 4096;
 /// Objects with more members than this have their keys in a table.
 const FEW: usize = 8;
 
+/// Keys of which the reader notes that they occur: most schemas have none of them, and then a compiler
+/// need not look for what they would say.
+const NOTED: [&str; 10] = [
+    "$anchor",
+    "$dynamicAnchor",
+    "$id",
+    "$recursiveAnchor",
+    "$schema",
+    "id",
+    "if",
+    "max_tokens",
+    "not",
+    "oneOf",
+];
+
 /// Documents, read.
 #[derive(Debug, Default)]
 pub(super) struct Json {
@@ -83,6 +98,8 @@ pub(super) struct Json {
     documents: Vec<(At, u32, u32)>,
     /// The keys of objects with many members, with what [`Json::hash_key`] says of them.
     keys: HashTable<(u64, At)>,
+    /// Which of [`NOTED`] are keys somewhere.
+    noted: [bool; NOTED.len()],
     hasher: DefaultHashBuilder,
 }
 
@@ -159,6 +176,12 @@ impl Json {
         }
         members.next()?;
         self.find_key(at, key, self.hash_key(at, key)).map(|name| name + 1)
+    }
+
+    /// Whether one of these keys, all of them [`NOTED`], occurs in the documents.
+    pub fn has_any(&self, keys: &[&str]) -> bool {
+        debug_assert!(keys.iter().all(|key| NOTED.contains(key)));
+        NOTED.iter().zip(self.noted).any(|(key, occurs)| occurs && keys.contains(key))
     }
 
     fn hash_key(&self, object: At, key: &str) -> u64 {
@@ -382,6 +405,7 @@ impl Reader<'_, '_> {
                 }
                 (Expect::Key | Expect::KeyOrEnd, b'"') => {
                     self.string()?;
+                    self.note_key(next);
                     self.blank();
                     if self.peek() != b':' {
                         return self.unexpected("':'");
@@ -477,6 +501,14 @@ impl Reader<'_, '_> {
         Err(Fault { kind, message, offset, value: Some(key + 1) })
     }
 
+    /// Remembers that a key occurs.
+    fn note_key(&mut self, key: At) {
+        let name = self.json.text(key);
+        if let Some(index) = NOTED.iter().position(|noted| *noted == name) {
+            self.json.noted[index] = true;
+        }
+    }
+
     fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
         match byte {
             b'"' => self.string(),
@@ -552,11 +584,7 @@ impl Reader<'_, '_> {
                 Some(0..=0x1f) => {
                     return self.fault("a control character in a string must be escaped");
                 }
-                Some(_) => {
-                    let plain = |&byte: &u8| byte != b'"' && byte != b'\\' && byte > 0x1f;
-                    let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-                    self.at += rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
-                }
+                Some(_) => self.at += plain(self.bytes.get(self.at..).unwrap_or(&[])),
                 None => return self.unexpected("the end of a string"),
             }
         }
@@ -618,9 +646,50 @@ impl Reader<'_, '_> {
     }
 }
 
+/// How many bytes there are before the first that is a quote, a backslash or a control character: the only
+/// ones that mean something in a string.
+fn plain(bytes: &[u8]) -> usize {
+    const EACH: u64 = u64::MAX / 255;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The high bit of each byte that is below `least`, of which the lowest is exact: see "Bit Twiddling
+        // Hacks" (Anderson), "Determine if a word has a byte less than n".
+        let below = |word: u64, least: u64| word.wrapping_sub(EACH * least) & !word & (EACH << 7);
+        let quote = below(word ^ (EACH * u64::from(b'"')), 1);
+        let backslash = below(word ^ (EACH * u64::from(b'\\')), 1);
+        let found = below(word, 0x20) | quote | backslash;
+        if found != 0 {
+            return number * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let marked = |&byte: &u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    bytes.len() - rest.len() + rest.iter().position(marked).unwrap_or(rest.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every byte at every place of a text of every length around eight, before and after others.
+    #[test]
+    fn what_means_something_in_a_string_is_found() {
+        for len in 0..20 {
+            for at in 0..len {
+                for byte in 0..=255u8 {
+                    let mut text = vec![b'x'; len];
+                    text[at] = byte;
+                    let marked = byte < 0x20 || byte == b'"' || byte == b'\\';
+                    assert_eq!(plain(&text), if marked { at } else { len }, "{byte} at {at}");
+                    if at + 1 < len {
+                        text[len - 1] = b'"';
+                        let expected = if marked { at } else { len - 1 };
+                        assert_eq!(plain(&text), expected, "{byte} at {at}, then a quote");
+                    }
+                }
+            }
+        }
+    }
 
     fn read(text: &str) -> Result<Json> {
         let mut json = Json::default();

@@ -152,7 +152,9 @@ impl<'o> Compiler<'o> {
         let mut json = Json::default();
         let root = json.read(text, &options.limits)?;
         let mut resources = Resources::default();
-        resources.index(&json, root, "", text, options)?;
+        resources.index(&json, root, "", options)?;
+        let differences = json.has_any(&["oneOf", "not", "if"]);
+        let budgets = !options.documents.is_empty() || json.has_any(&["max_tokens"]);
         let mut fuel = Fuel::new(options.limits.fuel);
         if let Some(cancel) = &options.cancel {
             fuel = fuel.with_cancel(cancel.clone());
@@ -170,9 +172,8 @@ impl<'o> Compiler<'o> {
             patterns: Vec::new(),
             properties: 0,
             entries: 0,
-            differences: ["oneOf\"", "not\"", "if\"", "\\u"].iter().any(|word| text.contains(word)),
-            budgets: !options.documents.is_empty()
-                || ["max_tokens", "\\u"].iter().any(|word| text.contains(word)),
+            differences,
+            budgets,
             twins: HashMap::new(),
             slots: vec![Slot::Done(Rc::new(Parts::never())), Slot::Done(Rc::new(Parts::any()))],
             runs: 0,

@@ -51,14 +51,7 @@ pub(super) struct Resources {
 
 impl Resources {
     /// Indexes the document at `root`, which was retrieved from `base`.
-    pub fn index(
-        &mut self,
-        json: &Json,
-        root: At,
-        base: &str,
-        text: &str,
-        options: &Options,
-    ) -> Result<()> {
+    pub fn index(&mut self, json: &Json, root: At, base: &str, options: &Options) -> Result<()> {
         let inherited = self.list.first().map_or(Dialect::default(), |first| first.dialect);
         let dialect = dialect_of(json, root, options)?.unwrap_or(inherited);
         let base = uri::without_fragment(base).0.to_owned();
@@ -69,8 +62,8 @@ impl Resources {
             dialect,
             anchors: Vec::new(),
         });
-        let named = ["\"$id\"", "\"id\"", "Anchor\"", "\"$anchor\"", "\"$schema\"", "\\u"];
-        if named.iter().any(|name| text.contains(name)) {
+        let names = ["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$schema"];
+        if json.has_any(&names) {
             self.walk(json, root, self.list.len() - 1, options)?;
         }
         Ok(())
@@ -283,7 +276,7 @@ impl Resources {
         let document = document.map(|(_, text)| text.as_str());
         let Some(text) = document.or_else(|| metaschemas::document(place)) else { return Ok(()) };
         let root = json.read(text, &options.limits)?;
-        self.index(json, root, place, text, options)
+        self.index(json, root, place, options)
     }
 }
 
