@@ -5,41 +5,89 @@
 //! of at least two characters, none read yet, groups its tokens as *one more*: `a`; *none*: `ab`.
 //!
 //! A group is a state and the tokens that end in it, or in states that cost the same or less.
-//! Groups are made by walking the trie, once per state and boundary. Over a large vocabulary
-//! strings bounded only in length are not walked: what a token does to them depends on how many characters it has, which is
-//! found once per vocabulary. They leave out tokens that end inside a character before the least
-//! length is reached (half a dozen tokens of a thousand): under a budget those are not offered.
+//! Groups are made once per state and boundary, by walking the trie. Over a large vocabulary wide states are not walked:
+//!
+//! * strings bounded only in length: what a token does to them depends on how many characters it has, which is
+//!   found once per vocabulary ([`characters`]). They leave out tokens that end inside a character before the least
+//!   length is reached (half a dozen tokens of a thousand): under a budget those are not offered;
+//! * strings that differ from *any string of their characters* in what closes them (a key that may be a declared
+//!   one): only where they part from that ([`apart`]).
+
+mod apart;
+mod characters;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::lock;
-use crate::expr::ExprId;
+use crate::machine::shortest::Rest;
 use crate::machine::{StateId, States};
 use crate::mask::{BoundaryId, Tables, TokenSet};
 use crate::vocab::TokenId;
+use characters::Characters;
 
 /// Groups of tokens, by the state in which they end.
 #[derive(Debug)]
 pub struct Ends {
     groups: Box<[(StateId, TokenSet)]>,
+    alike: OnceLock<Box<[(StateId, TokenSet)]>>,
     /// Places of the trie that it took to find them, whoever did that first.
     pub work: u64,
 }
 
+/// What the cost of a state depends on, for states that no declared key goes through: the text that completes it,
+/// whether it accepts and goes on, and whether it is between two characters of a string.
+type Worth = (Arc<Rest>, bool, bool, bool);
+
 impl Ends {
+    fn new(groups: impl IntoIterator<Item = (StateId, TokenSet)>, work: u64) -> Self {
+        let groups = groups.into_iter().collect();
+        Self { groups, alike: OnceLock::new(), work }
+    }
+
     /// The groups.
     pub fn iter(&self) -> impl Iterator<Item = &(StateId, TokenSet)> {
         self.groups.iter()
+    }
+
+    /// The same with one group for states that cost the same over any stack, once they are known. (After a comma any
+    /// number of spaces leaves the same to be written.)
+    pub fn by_cost(&self) -> &[(StateId, TokenSet)] {
+        self.alike.get().unwrap_or(&self.groups)
+    }
+
+    /// Finds out which states cost the same; `rest` tells the shortest text that completes a state.
+    pub fn group_by_cost(&self, states: &States, len: usize, rest: impl Fn(StateId) -> Arc<Rest>) {
+        self.alike.get_or_init(|| {
+            let mut known: HashMap<Worth, usize> = HashMap::new();
+            let mut groups: Vec<(StateId, Vec<&TokenSet>)> = Vec::new();
+            for (state, tokens) in &self.groups {
+                let info = states.get(*state);
+                if info.literal().is_some()
+                    || info.special().is_some()
+                    || state.is_local() && info.is_string()
+                {
+                    groups.push((*state, vec![tokens]));
+                    continue;
+                }
+                let worth = (rest(*state), info.accepts(), info.continues(), info.is_between());
+                match known.entry(worth) {
+                    Entry::Occupied(at) => groups[*at.get()].1.push(tokens),
+                    Entry::Vacant(at) => {
+                        at.insert(groups.len());
+                        groups.push((*state, vec![tokens]));
+                    }
+                }
+            }
+            groups.into_iter().map(|(state, sets)| (state, TokenSet::union(&sets, len))).collect()
+        });
     }
 }
 
 /// Subtrees of fewer nodes are not worth asking whether they are taken whole.
 const WORTH: u32 = 8;
-
-/// Making a set of tokens out of others takes about as long as so many places of a trie.
-const SETS: u64 = 64;
 
 /// Tries of at most so many nodes are walked, whatever the state.
 const WALKED: usize = 1 << 14;
@@ -78,169 +126,101 @@ impl EndTables {
                 let characters = shared.characters.get_or_init(|| Characters::new(tables, states));
                 characters.ends(tables, states, state, bounds)
             }
-            None => walk(tables, states, boundary, state),
+            None => match wide.then(|| self.usual(tables, states, state)).flatten() {
+                Some(usual) => apart::ends(tables, states, (state, usual.0), &usual.1),
+                None => Walk::new(tables, states).run(boundary, state),
+            },
         };
         let ends = Arc::new(ends);
         lock(&level.known).insert((boundary, state), Arc::clone(&ends));
         ends
     }
-}
 
-/// Walks the tokens behind a boundary beside a state.
-fn walk(tables: &Tables, states: &States, boundary: BoundaryId, state: StateId) -> Ends {
-    let trie = tables.vocabulary().trie();
-    let mut groups: HashMap<StateId, Vec<TokenId>> = HashMap::new();
-    let mut work = 0;
-    let mut todo: Vec<(u32, StateId)> =
-        tables.nodes(states, &boundary).iter().map(|&node| (node, state)).collect();
-    while let Some((node, state)) = todo.pop() {
-        let live = states.bytes(state);
-        let (bytes, children) = trie.children(node);
-        for (&byte, &child) in bytes.iter().zip(children) {
-            if !live.contains(byte) {
-                continue;
-            }
-            work += 1;
-            let next = states.step(state, byte);
-            if !next.is_live() {
-                continue;
-            }
-            let below = trie.subtree_end(child) - child - 1;
-            let continues = states.get(next).continues();
-            if continues
-                && below >= WORTH
-                && !states.get(next).accepts()
-                && states.loops(next).contains_all(trie.bytes_below(child))
-            {
-                groups.entry(next).or_default().extend_from_slice(trie.subtree_tokens(child));
-                continue;
-            }
-            let tokens = trie.tokens(child);
-            if !tokens.is_empty() {
-                groups.entry(next).or_default().extend_from_slice(tokens);
-            }
-            if below > 0 && continues {
-                todo.push((child, next));
-            }
-        }
-    }
-    let len = tables.vocabulary().len();
-    let groups =
-        groups.into_iter().map(|(state, tokens)| (state, TokenSet::new(tokens, len))).collect();
-    Ends { groups, work }
-}
-
-/// What tokens do to *any string*, by their number of characters.
-#[derive(Debug)]
-struct Characters {
-    /// Bit masks of the tokens that end between two characters and have at most 0, 1, ... of them.
-    whole: Vec<Box<[u32]>>,
-    /// Tokens that end inside a character: with how many begun, and in which state of *any string*.
-    partial: Vec<(StateId, u32, TokenId)>,
-    /// Tokens that end with the closing quote, with how many characters before it.
-    closed: Vec<(u32, TokenId)>,
-    /// *Any string*, between two characters.
-    body: StateId,
-    done: StateId,
-}
-
-impl Characters {
-    fn new(tables: &Tables, states: &States) -> Self {
-        let trie = tables.vocabulary().trie();
-        let quote = states.start_string(ExprId::ANY).map_or(StateId::DEAD, |start| start.state);
-        let body = if quote.is_live() { states.step(quote, b'"') } else { StateId::DEAD };
-        let (mut whole, mut partial, mut closed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut todo = vec![(0, body, 0)];
-        while let Some((node, state, characters)) = todo.pop() {
-            let (bytes, children) = trie.children(node);
-            for (&byte, &child) in bytes.iter().zip(children) {
-                let next = states.step(state, byte);
-                if !next.is_live() {
-                    continue;
-                }
-                let tokens = trie.tokens(child).iter().copied();
-                if states.get(next).accepts() {
-                    closed.extend(tokens.map(|token| (characters, token)));
-                    continue;
-                }
-                let begun = characters + u32::from(state == body);
-                match next == body {
-                    true => whole.extend(tokens.map(|token| (begun, token))),
-                    false => partial.extend(tokens.map(|token| (next, begun, token))),
-                }
-                todo.push((child, next, begun));
-            }
-        }
-        partial.sort_unstable();
-        let done = states.step(body, b'"');
-        let whole = cumulative(whole, tables.vocabulary().len());
-        Self { whole, partial, closed, body, done }
-    }
-
-    /// The ends of a string between two characters of which `min` to `max` are left.
-    fn ends(
+    /// For a wide state that differs from *any string of its characters* in where it may be closed: that one, and
+    /// its ends.
+    fn usual(
         &self,
         tables: &Tables,
         states: &States,
         state: StateId,
-        (min, max): (u64, Option<u64>),
-    ) -> Ends {
-        let len = tables.vocabulary().len();
-        let longest = self.whole.len() as u64 - 1;
-        let most = max.unwrap_or(longest).min(longest);
-        let fits = |n: u32| u64::from(n) >= min && max.is_none_or(|max| u64::from(n) <= max);
-        let mut groups = Vec::new();
-        // Once the least length is reached, all states cost a quote.
-        if min <= most {
-            groups.push((self.body, self.exactly(min, most)));
-        }
-        let mut short = state;
-        for characters in 1..min.min(most + 1) {
-            short = states.step(short, b' ');
-            if !short.is_live() {
-                break;
-            }
-            groups.push((short, self.exactly(characters, characters)));
-        }
-        for group in self.partial.chunk_by(|a, b| a.0 == b.0) {
-            let tokens = group.iter().filter(|&&(_, n, _)| fits(n)).map(|&(.., id)| id);
-            groups.push((group[0].0, TokenSet::new(tokens.collect(), len)));
-        }
-        let closed = self.closed.iter().filter(|&&(n, _)| fits(n)).map(|&(_, id)| id);
-        groups.push((self.done, TokenSet::new(closed.collect(), len)));
-        groups.retain(|(state, tokens)| state.is_live() && !tokens.is_empty());
-        let work = groups.len() as u64 * SETS;
-        Ends { groups: groups.into(), work }
-    }
-
-    /// The tokens of `from` to `to` whole characters.
-    fn exactly(&self, from: u64, to: u64) -> TokenSet {
-        let Some(upto) = self.whole.get(to as usize) else {
-            return TokenSet::Sparse(Box::default());
-        };
-        let mut words = upto.clone();
-        if let Some(fewer) = from.checked_sub(1).and_then(|n| self.whole.get(n as usize)) {
-            for (word, fewer) in words.iter_mut().zip(fewer) {
-                *word &= !fewer;
-            }
-        }
-        TokenSet::from_words(words)
+    ) -> Option<(StateId, Arc<Ends>)> {
+        let all = states.steady(state).filter(|&all| all != state)?;
+        Some((all, self.get(tables, states, BoundaryId::ROOT, all)))
     }
 }
 
-/// Bit masks of the tokens with at most 0, 1, 2, ... characters.
-fn cumulative(mut tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
-    tokens.sort_unstable();
-    let most = tokens.last().map_or(0, |&(n, _)| n);
-    let mut words = vec![0u32; len.div_ceil(32)].into_boxed_slice();
-    let mut rest = &tokens[..];
-    let masks = (0..=most).map(|n| {
-        let here = rest.partition_point(|&(other, _)| other <= n);
-        for &(_, id) in &rest[..here] {
-            words[id as usize / 32] |= 1 << (id % 32);
+/// The making of the ends of one table.
+struct Walk<'a> {
+    tables: &'a Tables,
+    states: &'a States,
+    groups: HashMap<StateId, Vec<TokenId>>,
+    todo: Vec<(u32, StateId)>,
+    work: u64,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tables: &'a Tables, states: &'a States) -> Self {
+        Self { tables, states, groups: HashMap::new(), todo: Vec::new(), work: 0 }
+    }
+
+    /// The ends of `state` behind a boundary.
+    fn run(mut self, boundary: BoundaryId, state: StateId) -> Ends {
+        let nodes = self.tables.nodes(self.states, &boundary).iter();
+        self.todo.extend(nodes.map(|&node| (node, state)));
+        self.work();
+        let work = self.work;
+        Ends::new(self.sets(), work)
+    }
+
+    /// The tokens found, by state.
+    fn sets(&mut self) -> impl Iterator<Item = (StateId, TokenSet)> {
+        let len = self.tables.vocabulary().len();
+        let groups = std::mem::take(&mut self.groups).into_iter();
+        groups.map(move |(state, tokens)| (state, TokenSet::new(tokens, len)))
+    }
+
+    /// Goes on from all places that are to be visited.
+    fn work(&mut self) {
+        let trie = self.tables.vocabulary().trie();
+        while let Some((node, state)) = self.todo.pop() {
+            let live = self.states.bytes(state);
+            let (bytes, children) = trie.children(node);
+            for (&byte, &child) in bytes.iter().zip(children) {
+                if live.contains(byte) {
+                    self.work += 1;
+                    self.arrive(child, self.states.step(state, byte));
+                }
+            }
         }
-        rest = &rest[here..];
-        words.clone()
-    });
-    masks.collect()
+    }
+
+    /// Adds the tokens that end at a node in `state`.
+    fn end(&mut self, node: u32, state: StateId) {
+        let tokens = self.tables.vocabulary().trie().tokens(node);
+        if !tokens.is_empty() {
+            self.groups.entry(state).or_default().extend_from_slice(tokens);
+        }
+    }
+
+    /// Adds what ends at a node that `state` has reached, and plans what is below.
+    fn arrive(&mut self, node: u32, state: StateId) {
+        if !state.is_live() {
+            return;
+        }
+        let (trie, states) = (self.tables.vocabulary().trie(), self.states);
+        let below = trie.subtree_end(node) - node - 1;
+        let continues = states.get(state).continues();
+        if continues
+            && below >= WORTH
+            && !states.get(state).accepts()
+            && states.loops(state).contains_all(trie.bytes_below(node))
+        {
+            self.groups.entry(state).or_default().extend_from_slice(trie.subtree_tokens(node));
+            return;
+        }
+        self.end(node, state);
+        if below > 0 && continues {
+            self.todo.push((node, state));
+        }
+    }
 }

@@ -14,6 +14,8 @@
 //! nodes       the completion of each node of the grammar: a least fixpoint
 //! owed        what an open container still needs         object without `name`: comma, key, colon, value, brace
 //! texts       texts of nodes and frames, and how many tokens they take on top of others
+//! members     what an open object owes, out of the texts of its members
+//! near        texts that are nearly ones that were spelled before
 //! prices      stacks, threads: memoised with the configurations
 //! ends        the states that the tokens of a table end in
 //! narrow      the mask under a budget
@@ -56,7 +58,9 @@
 
 mod ends;
 mod everywhere;
+mod members;
 mod narrow;
+mod near;
 mod nodes;
 mod owed;
 mod plan;
@@ -90,17 +94,26 @@ pub const NEVER: u64 = u64::MAX;
 /// Most tokens per code point of a text that is too long to be spelled.
 const PER_CHARACTER: u64 = 12;
 
+/// The shortest texts that complete terminals.
+type Rests = Mutex<HashMap<StateId, Arc<Rest>>>;
+
 /// What the costs of all constraints of a vocabulary share.
 #[derive(Debug, Clone)]
 pub struct Common {
     spell: Arc<Spell>,
     ends: Arc<EndTables>,
+    /// What completes universal states.
+    rests: Arc<Rests>,
 }
 
 impl Common {
     /// Looks up what it takes to spell.
     pub fn new(vocabulary: &Vocabulary) -> Self {
-        Self { spell: Arc::new(Spell::new(vocabulary)), ends: Arc::default() }
+        Self {
+            spell: Arc::new(Spell::new(vocabulary)),
+            ends: Arc::default(),
+            rests: Arc::default(),
+        }
     }
 }
 
@@ -111,14 +124,19 @@ pub struct Costs {
     spell: Arc<Spell>,
     terminals: Mutex<HashMap<StateId, u64>>,
     bounds: Mutex<HashMap<StateId, u64>>,
+    /// What completes the states of the constraint.
+    rests: Rests,
+    universal_rests: Arc<Rests>,
     /// What bounds are made of, by level and expression.
-    rests: Mutex<HashMap<(bool, ExprId), Option<u64>>>,
+    longest: Mutex<HashMap<(bool, ExprId), Option<u64>>>,
     /// The completions of nodes, by depth where that matters.
     texts: Mutex<HashMap<(NodeId, u8), Arc<texts::Pieces>>>,
     nodes: OnceLock<Result<Nodes>>,
     /// Without and with the prices of nodes.
     everywhere: [OnceLock<Room>; 2],
     distinct: owed::Distinct,
+    members: members::Members,
+    near: Mutex<near::Near>,
     ends: EndTables,
 }
 
@@ -131,10 +149,14 @@ impl Costs {
             terminals: Mutex::default(),
             bounds: Mutex::default(),
             rests: Mutex::default(),
+            universal_rests: Arc::clone(&common.rests),
+            longest: Mutex::default(),
             texts: Mutex::default(),
             nodes: OnceLock::new(),
             everywhere: Default::default(),
             distinct: owed::Distinct::default(),
+            members: members::Members::default(),
+            near: Mutex::default(),
             ends: EndTables::local(Arc::clone(&common.ends)),
         }
     }
@@ -152,8 +174,8 @@ impl Costs {
     fn terminal(&self, program: &Program, state: StateId, excess: Excess) -> u64 {
         let known = lock(&self.terminals).get(&state).copied();
         let own = known.unwrap_or_else(|| {
-            let tokens = match program.states().shortest(state) {
-                Rest::Text(text) => self.spell.tokens(&text),
+            let tokens = match &*self.rest(program, state) {
+                Rest::Text(text) => self.spell.tokens(text),
                 Rest::Long(points) => points.saturating_mul(PER_CHARACTER),
                 Rest::Special(_) => 1,
                 Rest::Unknown => NEVER,
@@ -170,7 +192,7 @@ impl Costs {
         let known = lock(&self.bounds).get(&state).copied();
         let own = known.unwrap_or_else(|| {
             // Bytes bound tokens only if all of them are tokens.
-            let bytes = program.states().longest_rest(state, &mut lock(&self.rests));
+            let bytes = program.states().longest_rest(state, &mut lock(&self.longest));
             let bytes = bytes.filter(|_| self.spell.any_byte());
             let bound = bytes.unwrap_or(NEVER);
             lock(&self.bounds).insert(state, bound);

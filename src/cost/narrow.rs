@@ -15,9 +15,11 @@
 //! [`NEAR`] tokens left nobody asks whether they are ample.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use hashbrown::HashSet;
 
+use super::ends::Ends;
 use super::everywhere::Room;
 use super::plan::{self, Plan};
 use super::prices::Pricer;
@@ -342,9 +344,13 @@ impl Narrow<'_> {
         at: Thread,
         counts: &dyn Fn(&u64) -> bool,
     ) -> u64 {
-        let (tables, states) = (&self.basis.tables, self.program().states());
-        let ends = self.costs.ends.get(tables, states, boundary, at.state);
-        ends.iter().map(|&(state, _)| self.end_cost(at, state)).filter(counts).max().unwrap_or(0)
+        let ends = self.ends(boundary, at);
+        ends.by_cost()
+            .iter()
+            .map(|&(state, _)| self.end_cost(at, state))
+            .filter(counts)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Where the chains of tables begin; `special` is told of the threads that are special tokens.
@@ -399,16 +405,9 @@ impl Narrow<'_> {
         });
         while let Some((boundary, at)) = todo.pop() {
             if boundary != BoundaryId::ROOT && self.in_doubt(at) {
-                let table = tables.get(tables.table(self.program().states(), boundary, at.state));
-                let mut tokens = table.inside.ids();
-                let states = self.program().states();
-                table
-                    .exits
-                    .iter()
-                    .for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
                 tried = true;
-                for token in tokens {
-                    if self.tried(threads, text, token)? <= most {
+                for (token, cost) in self.tried((boundary, at), threads, text)? {
+                    if cost <= most {
                         out.tokens.push(token);
                     }
                 }
@@ -443,26 +442,27 @@ impl Narrow<'_> {
             let states = self.basis.program.states();
             let table = tables.get(tables.table(states, boundary, at.state));
             if boundary != BoundaryId::ROOT && self.in_doubt(at) {
-                let mut tokens = table.inside.ids();
-                let states = self.program().states();
-                table
-                    .exits
-                    .iter()
-                    .for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
-                for token in tokens {
-                    let cost = self.tried(threads, text, token)?.saturating_add(1);
-                    lower(&mut std::iter::once(token), cost);
+                for (token, cost) in self.tried((boundary, at), threads, text)? {
+                    lower(&mut std::iter::once(token), cost.saturating_add(1));
                 }
                 continue;
             }
-            let ends = self.costs.ends.get(tables, states, boundary, at.state);
-            for (state, tokens) in ends.iter() {
+            for (state, tokens) in self.ends(boundary, at).by_cost() {
                 let cost = self.end_cost(at, *state).saturating_add(1);
                 lower(&mut tokens.ids().into_iter(), cost);
             }
             self.follow(at, table, &mut todo);
         }
         Ok(costs)
+    }
+
+    /// Where the tokens of one table end.
+    fn ends(&self, boundary: BoundaryId, at: Thread) -> Arc<Ends> {
+        let (tables, program) = (&self.basis.tables, self.program());
+        let ends = self.costs.ends.get(tables, program.states(), boundary, at.state);
+        let len = tables.vocabulary().len();
+        ends.group_by_cost(program.states(), len, |state| self.costs.rest(program, state));
+        ends
     }
 
     /// Adds the tokens of one table.
@@ -475,8 +475,7 @@ impl Narrow<'_> {
             out.tables.push(id);
             return;
         }
-        let ends = self.costs.ends.get(tables, self.program().states(), boundary, at.state);
-        for (state, tokens) in ends.iter() {
+        for (state, tokens) in self.ends(boundary, at).by_cost() {
             if self.end_cost(at, *state) > most {
                 continue;
             }
@@ -506,17 +505,39 @@ impl Narrow<'_> {
         cost
     }
 
-    /// The cost after a token that is tried byte by byte.
-    fn tried(&mut self, threads: &[Thread], text: &[u8], token: TokenId) -> Result<u64> {
-        let Some(bytes) = self.basis.tables.vocabulary().bytes(token) else { return Ok(NEVER) };
-        let mut text = text.to_vec();
-        let (mut from, mut to) = (threads.to_vec(), Vec::new());
-        for &byte in bytes {
-            text.push(byte);
-            let output = Output::Known(&text);
-            self.sequence.step(&self.basis.program, &from, byte, output, &mut to);
-            std::mem::swap(&mut from, &mut to);
+    /// The tokens at a place where tables cannot decide, and the cost after each: they are tried byte by byte. What
+    /// tokens have in common is stepped over once: they are tried in the order of their bytes.
+    fn tried(
+        &mut self,
+        (boundary, at): (BoundaryId, Thread),
+        threads: &[Thread],
+        text: &[u8],
+    ) -> Result<Vec<(TokenId, u64)>> {
+        let (tables, program) = (&self.basis.tables, &self.basis.program);
+        let (states, vocabulary) = (program.states(), tables.vocabulary());
+        let table = tables.get(tables.table(states, boundary, at.state));
+        let mut tokens = table.inside.ids();
+        table.exits.iter().for_each(|exit| tokens.extend(tables.tokens_after(states, exit.1)));
+        let mut sorted: Vec<(&[u8], TokenId)> =
+            tokens.iter().filter_map(|&id| Some((vocabulary.bytes(id)?, id))).collect();
+        sorted.sort_unstable();
+        let (start, mut text) = (text.len(), text.to_vec());
+        // The threads after each byte of the last token.
+        let mut path = vec![threads.to_vec()];
+        let mut costs = Vec::new();
+        for (bytes, id) in sorted {
+            let common = text[start..].iter().zip(bytes).take_while(|(a, b)| a == b).count();
+            path.truncate(common + 1);
+            text.truncate(start + common);
+            for &byte in &bytes[common..] {
+                let (Some(from), mut to) = (path.last(), Vec::new()) else { break };
+                text.push(byte);
+                self.sequence.step(program, from, byte, Output::Known(&text), &mut to);
+                path.push(to);
+            }
+            let last = path.last().map_or(&[][..], |threads| threads);
+            costs.push((id, self.cost(last)?));
         }
-        self.cost(&from)
+        Ok(costs)
     }
 }

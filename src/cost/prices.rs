@@ -16,7 +16,7 @@
 use super::nodes::{Nodes, Price};
 use super::owed::{BARRED, Owed, Phase};
 use super::texts::{self, Piece, Pieces};
-use super::{Costs, NEVER};
+use super::{Costs, NEVER, lock};
 use crate::error::Result;
 use crate::expr::LiteralId;
 use crate::grammar::{Node, NodeId};
@@ -57,8 +57,12 @@ impl Pricer<'_> {
             return cost;
         }
         let Thread { state, excess, stack } = thread;
-        let piece = self.costs.terminal_pieces(self.program, state, excess);
-        let mut least = self.behind(&piece, stack);
+        let mut least = NEVER;
+        // A stack with nothing but declared keys on top does not say what follows a key.
+        if !self.leads(stack).is_empty() {
+            let piece = self.costs.terminal_pieces(self.program, state, excess);
+            least = self.behind(&piece, stack);
+        }
         for (frame, below) in self.tops(stack) {
             let cost = match frame.step {
                 Step::Key { node, seen } => self.key(state, (node, seen, frame.depth), below),
@@ -126,8 +130,7 @@ impl Pricer<'_> {
                     // Too long to be spelled.
                     vec![Piece::Tokens(self.frame(frame))]
                 });
-                let vocabulary = &self.costs.vocabulary;
-                leads.extend(known.iter().map(|lead| texts::before(vocabulary, &pieces, lead)));
+                leads.extend(known.iter().map(|lead| self.before(&pieces, lead, false)));
             }
             leads.retain(|lead| lead.tokens() != NEVER);
             keep_best(&mut leads);
@@ -135,6 +138,27 @@ impl Pricer<'_> {
             todo.pop();
         }
         self.memo.stacks.get(&stack).cloned().unwrap_or_default()
+    }
+
+    /// `pieces` before what begins with `lead`; with `keep`, others near them will be asked for.
+    fn before(&self, pieces: &[Piece], lead: &Lead, keep: bool) -> Lead {
+        let vocabulary = &self.costs.vocabulary;
+        let mut near = lock(&self.costs.near);
+        let spell = &mut |text: &[u8], lead: &Lead| near.spell(vocabulary, text, lead, keep);
+        texts::before(vocabulary, pieces, lead, spell)
+    }
+
+    /// Spells the rest of an object for those that are to come, which have one member less, if the last one
+    /// was not near any text that is known.
+    fn keep_near(&mut self, frame: Frame, below: StackId) {
+        if !lock(&self.costs.near).was_far() {
+            return;
+        }
+        let (Some(pieces), leads) = (self.pieces(frame), self.leads(below)) else { return };
+        for lead in leads.iter() {
+            self.before(&pieces, lead, true);
+        }
+        lock(&self.costs.near).was_far();
     }
 
     /// What completes a frame once what is on top of it is complete.
@@ -167,8 +191,11 @@ impl Pricer<'_> {
                 self.container(|owed| owed.array(node, depth, at, &seen, &mut Fuel::new(FUEL)))
             }
             Step::Object { node, phase, seen } => {
-                let seen = self.stacks.keys(seen).clone();
-                self.container(|owed| owed.object(node, depth, phase, &seen, &mut Fuel::new(FUEL)))
+                let (grammar, seen) = ((self.program, self.nodes), self.stacks.keys(seen));
+                if let Some(pieces) = self.costs.plain_rest(grammar, (node, depth), phase, seen) {
+                    return pieces;
+                }
+                self.container(|owed| owed.object(node, depth, phase, seen, &mut Fuel::new(FUEL)))
             }
             Step::OtherKey { node, class, seen } => {
                 let (table, spec) = (self.program.object_table(node)?, self.program.object(node)?);
@@ -375,7 +402,7 @@ impl Pricer<'_> {
     fn key(
         &mut self,
         state: StateId,
-        (node, seen, depth): (NodeId, SeenId, u8),
+        (node, before, depth): (NodeId, SeenId, u8),
         below: StackId,
     ) -> u64 {
         let (Some(table), Some(spec)) =
@@ -400,7 +427,7 @@ impl Pricer<'_> {
         let mut least = NEVER;
         for (_, _, key, text) in ways.into_iter().take(KEYS) {
             // The stack that the key will lead to.
-            let after = table.with_declared(self.stacks.keys(seen), key);
+            let after = table.with_declared(self.stacks.keys(before), key);
             let seen = self.stacks.seen(after);
             let step = Step::Object { node, phase: Phase::After, seen };
             let stack = self.stacks.push(Frame { step, depth }, below);
@@ -415,6 +442,8 @@ impl Pricer<'_> {
                 _ => Piece::Tokens(keys.get(key as usize).map_or(NEVER, |own| own + 1)),
             };
             least = least.min(self.behind(&piece, stack));
+            let step = Step::Object { node, phase: Phase::After, seen: before };
+            self.keep_near(Frame { step, depth }, below);
         }
         least
     }

@@ -16,16 +16,17 @@
 
 use std::sync::Arc;
 
+use super::near::{self, Near};
 use super::nodes::{Nodes, Price};
 use super::owed::{Item, Owed};
-use super::{Costs, NEVER, lock};
+use super::{Costs, lock};
 use crate::grammar::{Node, NodeId};
 use crate::limits::Fuel;
 use crate::machine::Program;
 use crate::machine::shortest::Rest;
 use crate::machine::states::{Excess, StateId};
 use crate::mask::Lead;
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::Vocabulary;
 
 /// Longest text of a node or a frame; longer ones are counted terminal by terminal.
 const LONGEST: usize = 2_048;
@@ -48,6 +49,9 @@ pub enum Piece {
 /// A node inside so many containers.
 type Place = (NodeId, u8);
 
+/// Counts the fewest tokens of a text and what begins with a lead, from each byte of the text on.
+pub type Spelling<'a> = &'a mut dyn FnMut(&[u8], &Lead) -> Vec<u64>;
+
 /// The parts of a completion, neighbouring texts joined; `None` if it is too long to be spelled.
 pub type Pieces = Option<Vec<Piece>>;
 
@@ -69,8 +73,8 @@ pub fn append(pieces: &mut Pieces, more: &[Piece]) {
     }
 }
 
-/// `pieces` before what begins with `lead`.
-pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead) -> Lead {
+/// `pieces` before what begins with `lead`, spelled by `spell`.
+pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead, spell: Spelling<'_>) -> Lead {
     let longest = vocabulary.trie().max_len();
     let mut lead = lead.clone();
     for piece in pieces.iter().rev() {
@@ -79,7 +83,13 @@ pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead) -> Lead {
                 let costs = [lead.tokens().saturating_add(*tokens)].into();
                 Lead { text: Box::default(), costs, most: lead.most }
             }
-            Piece::Text(text) => spelled(vocabulary, text, &lead, longest),
+            Piece::Text(text) => {
+                let costs = spell(text, &lead);
+                let all = text.iter().chain(lead.text.iter());
+                let begin: Box<[u8]> = all.take(longest).copied().collect();
+                let costs = costs.iter().chain(&lead.costs).take(begin.len() + 1);
+                Lead { text: begin, costs: costs.copied().collect(), most: lead.most }
+            }
         };
     }
     lead
@@ -87,10 +97,7 @@ pub fn before(vocabulary: &Vocabulary, pieces: &[Piece], lead: &Lead) -> Lead {
 
 /// The tokens of `text` and what begins with `lead`, within the budgets of what is open there.
 pub fn tokens(vocabulary: &Vocabulary, text: &[u8], lead: &Lead) -> u64 {
-    if text.is_empty() {
-        return lead.within(lead.tokens());
-    }
-    lead.within(spelled(vocabulary, text, lead, 0).tokens())
+    lead.within(near::tokens(vocabulary, text, lead))
 }
 
 /// What follows a part of which one token less than `room` may still begin, if it can.
@@ -98,34 +105,6 @@ pub fn bounded(room: u32, lead: &Lead) -> Option<Lead> {
     let (left, rest) = (room.checked_sub(1)?, lead.within(lead.tokens()));
     let most = rest.checked_add(u64::from(left))?.min(lead.most);
     Some(Lead { text: Box::default(), costs: [rest].into(), most })
-}
-
-/// `text` before what begins with `lead`; the first `keep` bytes of it.
-fn spelled(vocabulary: &Vocabulary, text: &[u8], lead: &Lead, keep: usize) -> Lead {
-    let trie = vocabulary.trie();
-    let own = text.len();
-    let mut costs = vec![NEVER; own];
-    let all = || text.iter().chain(lead.text.iter());
-    for start in (0..own).rev() {
-        let mut node = Trie::ROOT;
-        let mut best = NEVER;
-        for (end, &byte) in (start + 1..).zip(all().skip(start)) {
-            let Some(child) = trie.child(node, byte) else { break };
-            node = child;
-            if !trie.tokens(node).is_empty() {
-                let rest = match end.checked_sub(own) {
-                    None => costs[end],
-                    Some(at) => lead.costs.get(at).copied().unwrap_or(NEVER),
-                };
-                best = best.min(rest.saturating_add(1));
-            }
-        }
-        costs[start] = best;
-    }
-    let text: Box<[u8]> = all().take(keep).copied().collect();
-    costs.extend_from_slice(&lead.costs);
-    costs.truncate(text.len() + 1);
-    Lead { text, costs: costs.into(), most: lead.most }
 }
 
 impl Costs {
@@ -136,10 +115,21 @@ impl Costs {
         state: StateId,
         excess: Excess,
     ) -> Piece {
-        match program.states().shortest(state) {
-            Rest::Text(text) if excess.min == 0 => Piece::Text(text),
+        match &*self.rest(program, state) {
+            Rest::Text(text) if excess.min == 0 => Piece::Text(text.clone()),
             _ => Piece::Tokens(self.terminal(program, state, excess)),
         }
+    }
+
+    /// The shortest text that completes a terminal from one of its states.
+    pub(super) fn rest(&self, program: &Program, state: StateId) -> Arc<Rest> {
+        let known = if state.is_local() { &self.rests } else { &*self.universal_rests };
+        if let Some(rest) = lock(known).get(&state) {
+            return Arc::clone(rest);
+        }
+        let rest = Arc::new(program.states().shortest(state));
+        lock(known).insert(state, Arc::clone(&rest));
+        rest
     }
 
     /// The completion of a node inside `depth` containers; `None` if it is to be counted only.
@@ -271,7 +261,12 @@ impl Costs {
     /// The tokens of a node by itself, the end token not counted.
     pub(super) fn tokens_alone(&self, program: &Program, nodes: &Nodes, id: NodeId) -> u64 {
         match self.node_pieces(program, nodes, id, 0).as_deref() {
-            Some(Some(pieces)) => before(&self.vocabulary, pieces, &Lead::end()).tokens(),
+            Some(Some(pieces)) => {
+                let spell = &mut |text: &[u8], lead: &Lead| {
+                    Near::default().spell(&self.vocabulary, text, lead, false)
+                };
+                before(&self.vocabulary, pieces, &Lead::end(), spell).tokens()
+            }
             _ => nodes.tokens(self, program, id, 0),
         }
     }

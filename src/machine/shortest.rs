@@ -33,7 +33,7 @@ const NEAR: usize = 256;
 const FUEL: u64 = 5_000_000;
 
 /// The shortest text that completes a terminal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Rest {
     /// These bytes; no byte if the terminal may end.
     Text(Vec<u8>),

@@ -211,6 +211,19 @@ impl State {
         matches!(self.content, Content::Between(Spelling::Json, _))
     }
 
+    /// Whether this is in a JSON string.
+    pub fn is_string(&self) -> bool {
+        !matches!(
+            self.content,
+            Content::Number { .. }
+                | Content::Special(_)
+                | Content::Done(_)
+                | Content::Between(Spelling::Text, _)
+                | Content::Utf8 { spelling: Spelling::Text, .. }
+                | Content::Utf8To { spelling: Spelling::Text, .. }
+        )
+    }
+
     /// Whether this is between two characters of plain text.
     pub fn is_text(&self) -> bool {
         matches!(self.content, Content::Between(Spelling::Text, _))

@@ -63,6 +63,33 @@ impl TokenSet {
         }
     }
 
+    /// The tokens of all of `sets`, in a vocabulary of `len` ids.
+    pub fn union(sets: &[&TokenSet], len: usize) -> Self {
+        if let [one] = sets {
+            return (*one).clone();
+        }
+        let sparse = |set: &&TokenSet| match set {
+            TokenSet::Sparse(ids) => Some(ids.len()),
+            TokenSet::Dense(_) => None,
+        };
+        let listed: Option<Vec<usize>> = sets.iter().map(sparse).collect();
+        if listed.is_some_and(|listed| listed.iter().sum::<usize>() <= SPARSE) {
+            return TokenSet::Sparse(sets.iter().flat_map(|set| set.ids()).collect());
+        }
+        let mut words = vec![0; len.div_ceil(32)].into_boxed_slice();
+        for set in sets {
+            match set {
+                TokenSet::Sparse(ids) => {
+                    ids.iter().for_each(|&id| words[id as usize / 32] |= 1 << (id % 32))
+                }
+                TokenSet::Dense(own) => {
+                    words.iter_mut().zip(own).for_each(|(word, own)| *word |= own)
+                }
+            }
+        }
+        TokenSet::from_words(words)
+    }
+
     /// Whether there is nothing in it. (Dense sets are never empty.)
     pub fn is_empty(&self) -> bool {
         matches!(self, TokenSet::Sparse(ids) if ids.is_empty())
@@ -130,4 +157,27 @@ pub(super) fn bits(at: usize, mut word: u32) -> impl Iterator<Item = TokenId> {
         word &= word.wrapping_sub(1);
         bit
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unions() {
+        let set = |ids: std::ops::Range<u32>| TokenSet::new(ids.collect(), 2_000);
+        let wide = set(100..1_500);
+        for sets in [
+            vec![],
+            vec![set(3..9)],
+            vec![set(0..40), set(50..60), set(7..8)],
+            vec![set(0..400), set(500..900)],
+            vec![set(1_600..1_602), wide.clone(), set(0..3)],
+            vec![wide],
+        ] {
+            let union = TokenSet::union(&sets.iter().collect::<Vec<_>>(), 2_000);
+            let has = |id| sets.iter().any(|set| set.contains(id));
+            assert!((0..2_000).all(|id| union.contains(id) == has(id)), "{sets:?}");
+        }
+    }
 }

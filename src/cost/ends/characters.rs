@@ -1,0 +1,130 @@
+//! The ends of strings bounded only in length, by how many characters tokens have.
+//!
+//! One walk per vocabulary counts the characters; the ends of a bounded string are then made of copied bitmasks and
+//! filtered lists. By hand: with *2 to 5 characters left* the tokens of 2 to 5 characters end in the body, those of
+//! one character where one is still missing.
+
+use super::Ends;
+use crate::expr::ExprId;
+use crate::machine::{StateId, States};
+use crate::mask::{Tables, TokenSet};
+use crate::vocab::TokenId;
+
+/// Making a set of tokens out of others takes about as long as so many places of a trie.
+const SETS: u64 = 64;
+
+/// What tokens do to *any string*, by their number of characters.
+#[derive(Debug)]
+pub struct Characters {
+    /// Bit masks of the tokens that end between two characters and have at most 0, 1, ... of them.
+    whole: Vec<Box<[u32]>>,
+    /// Tokens that end inside a character: with how many begun, and in which state of *any string*.
+    partial: Vec<(StateId, u32, TokenId)>,
+    /// Tokens that end with the closing quote, with how many characters before it.
+    closed: Vec<(u32, TokenId)>,
+    /// *Any string*, between two characters.
+    body: StateId,
+    done: StateId,
+}
+
+impl Characters {
+    /// Walks the vocabulary beside *any string*.
+    pub fn new(tables: &Tables, states: &States) -> Self {
+        let trie = tables.vocabulary().trie();
+        let quote = states.start_string(ExprId::ANY).map_or(StateId::DEAD, |start| start.state);
+        let body = if quote.is_live() { states.step(quote, b'"') } else { StateId::DEAD };
+        let (mut whole, mut partial, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut todo = vec![(0, body, 0)];
+        while let Some((node, state, characters)) = todo.pop() {
+            let (bytes, children) = trie.children(node);
+            for (&byte, &child) in bytes.iter().zip(children) {
+                let next = states.step(state, byte);
+                if !next.is_live() {
+                    continue;
+                }
+                let tokens = trie.tokens(child).iter().copied();
+                if states.get(next).accepts() {
+                    closed.extend(tokens.map(|token| (characters, token)));
+                    continue;
+                }
+                let begun = characters + u32::from(state == body);
+                match next == body {
+                    true => whole.extend(tokens.map(|token| (begun, token))),
+                    false => partial.extend(tokens.map(|token| (next, begun, token))),
+                }
+                todo.push((child, next, begun));
+            }
+        }
+        partial.sort_unstable();
+        let done = states.step(body, b'"');
+        let whole = cumulative(whole, tables.vocabulary().len());
+        Self { whole, partial, closed, body, done }
+    }
+
+    /// The ends of a string between two characters of which `min` to `max` are left.
+    pub fn ends(
+        &self,
+        tables: &Tables,
+        states: &States,
+        state: StateId,
+        (min, max): (u64, Option<u64>),
+    ) -> Ends {
+        let len = tables.vocabulary().len();
+        let longest = self.whole.len() as u64 - 1;
+        let most = max.unwrap_or(longest).min(longest);
+        let fits = |n: u32| u64::from(n) >= min && max.is_none_or(|max| u64::from(n) <= max);
+        let mut groups = Vec::new();
+        // Once the least length is reached, all states cost a quote.
+        if min <= most {
+            groups.push((self.body, self.exactly(min, most)));
+        }
+        let mut short = state;
+        for characters in 1..min.min(most + 1) {
+            short = states.step(short, b' ');
+            if !short.is_live() {
+                break;
+            }
+            groups.push((short, self.exactly(characters, characters)));
+        }
+        for group in self.partial.chunk_by(|a, b| a.0 == b.0) {
+            let tokens = group.iter().filter(|&&(_, n, _)| fits(n)).map(|&(.., id)| id);
+            groups.push((group[0].0, TokenSet::new(tokens.collect(), len)));
+        }
+        let closed = self.closed.iter().filter(|&&(n, _)| fits(n)).map(|&(_, id)| id);
+        groups.push((self.done, TokenSet::new(closed.collect(), len)));
+        groups.retain(|(state, tokens)| state.is_live() && !tokens.is_empty());
+        let work = groups.len() as u64 * SETS;
+        Ends::new(groups, work)
+    }
+
+    /// The tokens of `from` to `to` whole characters.
+    fn exactly(&self, from: u64, to: u64) -> TokenSet {
+        let Some(upto) = self.whole.get(to as usize) else {
+            return TokenSet::Sparse(Box::default());
+        };
+        let mut words = upto.clone();
+        if let Some(fewer) = from.checked_sub(1).and_then(|n| self.whole.get(n as usize)) {
+            for (word, fewer) in words.iter_mut().zip(fewer) {
+                *word &= !fewer;
+            }
+        }
+        TokenSet::from_words(words)
+    }
+}
+
+/// Bit masks of the tokens with at most 0, 1, 2, ... characters.
+fn cumulative(mut tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
+    tokens.sort_unstable();
+    let most = tokens.last().map_or(0, |&(n, _)| n);
+    let mut words = vec![0u32; len.div_ceil(32)].into_boxed_slice();
+    let mut rest = &tokens[..];
+    let masks = (0..=most).map(|n| {
+        let here = rest.partition_point(|&(other, _)| other <= n);
+        for &(_, id) in &rest[..here] {
+            words[id as usize / 32] |= 1 << (id % 32);
+        }
+        rest = &rest[here..];
+        words.clone()
+    });
+    masks.collect()
+}
