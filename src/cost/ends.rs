@@ -10,8 +10,8 @@
 //! * strings bounded only in length: what a token does to them depends on how many characters it has, which is
 //!   found once per vocabulary ([`characters`]). They leave out tokens that end inside a character before the least
 //!   length is reached (half a dozen tokens of a thousand): under a budget those are not offered;
-//! * strings that differ from *any string of their characters* in what closes them (a key that may be a declared
-//!   one): only where they part from that ([`apart`]).
+//! * states that most characters lead from to one that they do not lead away from (a key that may be a declared one, to
+//!   *any string*): only where they part from that one ([`apart`]).
 
 mod apart;
 mod characters;
@@ -127,7 +127,8 @@ impl EndTables {
                 characters.ends(tables, states, state, bounds)
             }
             None => match wide.then(|| self.usual(tables, states, state)).flatten() {
-                Some(usual) => apart::ends(tables, states, (state, usual.0), &usual.1),
+                Some((usual, known)) => apart::ends(tables, states, (state, usual), &known)
+                    .unwrap_or_else(|| Walk::new(tables, states).run(boundary, state)),
                 None => Walk::new(tables, states).run(boundary, state),
             },
         };
@@ -136,7 +137,7 @@ impl EndTables {
         ends
     }
 
-    /// For a wide state that differs from *any string of its characters* in where it may be closed: that one, and
+    /// The state that most bytes lead to from `state`, if it is another one and they lead from there to itself; with
     /// its ends.
     fn usual(
         &self,
@@ -144,8 +145,8 @@ impl EndTables {
         states: &States,
         state: StateId,
     ) -> Option<(StateId, Arc<Ends>)> {
-        let all = states.steady(state).filter(|&all| all != state)?;
-        Some((all, self.get(tables, states, BoundaryId::ROOT, all)))
+        let usual = apart::usual(states, state)?;
+        Some((usual, self.get(tables, states, BoundaryId::ROOT, usual)))
     }
 }
 
