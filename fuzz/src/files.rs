@@ -80,6 +80,7 @@ fn try_saved_constraint(choices: &mut Unstructured<'_>) -> Drawn<()> {
                 error.kind(),
                 Kind::BadArtefact
                     | Kind::TooComplex { .. }
+                    | Kind::TooDeep
                     | Kind::Unsatisfiable
                     | Kind::BadGrammar
             );

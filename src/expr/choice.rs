@@ -12,6 +12,8 @@ use crate::limits::Fuel;
 const FILTER_LIMIT: u64 = 10_000;
 /// Work that filtering may take.
 const FILTER_FUEL: u64 = 400_000;
+/// Steps of filtering that are one unit of fuel: mostly they look up what is known.
+const STEPS_PER_UNIT: u64 = 4;
 
 impl Exprs {
     /// Any of `parts`.
@@ -117,7 +119,9 @@ impl Exprs {
         };
         let ids = self.literals_left(set)?;
         let fuel = &mut Fuel::new(FILTER_FUEL);
-        let keep = self.matching(&ids, depth as usize, other, fuel).ok()?;
+        let keep = self.matching(&ids, depth as usize, other, fuel);
+        self.unpaid += fuel.spent() / STEPS_PER_UNIT;
+        let keep = keep.ok()?;
         Some(match depth {
             // A set of its own, so that it is the same whichever way it came about.
             0 => self.literal_set(keep),

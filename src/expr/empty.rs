@@ -28,6 +28,7 @@ impl Exprs {
     /// # Errors
     /// When the fuel or the arena is used up.
     pub fn is_never(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<bool> {
+        self.pay(fuel)?;
         self.check()?;
         let mut stack = vec![expr];
         while let Some(&top) = stack.last() {

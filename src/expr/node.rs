@@ -4,6 +4,7 @@ use super::intern::{Slices, Texts, Values};
 use super::table::Table;
 use super::{Document, ExprId, LiteralId, Transition, class};
 use crate::error::{Error, Kind, Result};
+use crate::limits::Fuel;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
@@ -103,6 +104,8 @@ pub struct Exprs {
     pub(super) documents: Vec<Document>,
     /// Empty, with room: a buffer of `Exprs::all_of`.
     pub(super) conjunction: Conjunction,
+    /// Work of constructors, which have no fuel; the next method that has some pays for it.
+    pub(super) unpaid: u64,
     limit: usize,
     overflowed: bool,
 }
@@ -132,6 +135,7 @@ impl Exprs {
             definitions: Vec::new(),
             documents: Vec::new(),
             conjunction: Conjunction::default(),
+            unpaid: 0,
             limit: 0,
             overflowed: false,
         };
@@ -170,6 +174,14 @@ impl Exprs {
             format!("strings and patterns need more than {limit} expressions"),
         )
         .help("simplify the patterns, or raise Limits::expressions"))
+    }
+
+    /// Pays for what constructors did since the last call.
+    ///
+    /// # Errors
+    /// When the fuel is used up.
+    pub(crate) fn pay(&mut self, fuel: &mut Fuel) -> Result<()> {
+        fuel.spend(std::mem::take(&mut self.unpaid))
     }
 
     pub(super) fn node(&self, expr: ExprId) -> Node {

@@ -53,7 +53,7 @@ impl Reach {
 
 impl Exprs {
     /// At least the characters of the shortest string, and of the shortest rest of any string; `None` where
-    /// intersections and complements hide it. In `json` strings some characters need escapes.
+    /// complements, and intersections of strings without a greatest length, hide it. In `json` strings some characters need escapes.
     pub fn reach(&self, expr: ExprId, json: bool) -> Option<Reach> {
         self.reach_within(expr, json, &mut VISITS.clone())
     }
@@ -97,6 +97,8 @@ impl Exprs {
                 let rest = item.rest.saturating_add(after).max(whole);
                 Reach { whole, rest, plain: item.plain }
             }
+            // Whatever was read of a string that is no longer, no more is left.
+            Node::And(_) if info.max != UNBOUNDED => Reach::of(info.max, false),
             Node::And(_) | Node::Not(_) | Node::Later(..) | Node::Span(..) => return None,
         })
     }
@@ -263,6 +265,8 @@ mod tests {
         assert_eq!(rest("^a*$"), None);
         assert_eq!(rest("^x-"), Some((2, 3)));
         assert_eq!(rest("^(?!x-)[a-z]+$").map(|rest| rest.0), Some(0));
+        // An intersection with a greatest length.
+        assert_eq!(rest("^(?!x-)[a-z]{2,6}$").map(|rest| rest.0), Some(6));
         for pattern in ["^(a|b|c{9})$", "^[ab]+(cd|e{7})[0-9]{2}$", "b", "^(\\n|é)+$", "^$|^.{3}"]
         {
             rest(pattern);

@@ -45,6 +45,7 @@ impl Exprs {
     /// When the fuel or the arena is used up.
     pub fn transitions(&mut self, expr: ExprId, fuel: &mut Fuel) -> Result<&[Transition]> {
         self.check()?;
+        self.pay(fuel)?;
         self.ensure_table(expr, fuel)?;
         if !self.tables[expr.0 as usize].live {
             self.prune(expr, fuel)?;

@@ -390,6 +390,25 @@ fn complements_are_normalised() {
     }
 }
 
+/// What several complements exclude together may be a window of lengths.
+#[test]
+fn complements_of_parts_that_make_a_whole() {
+    let (mut e, [a, b, _]) = arena();
+    let others = e.class(&[('\0', '`'), ('b', char::MAX)]);
+    let (not_a, not_others) = (e.not(a), e.not(others));
+    let no_char = e.not(ExprId::ANY_CHAR);
+    assert_eq!(e.and(&[not_a, not_others]), no_char);
+    let some = e.repeat(a, 1, None);
+    for part in [ExprId::ANY, a, b, some, no_char] {
+        let left = e.and(&[part, not_a, not_others]);
+        for text in texts(3) {
+            let expected =
+                text.chars().count() != 1 && e.matches(part, &text, &mut fuel()).unwrap();
+            assert_eq!(e.matches(left, &text, &mut fuel()).unwrap(), expected, "{text}");
+        }
+    }
+}
+
 #[test]
 fn repetitions_are_normalised() {
     let (mut e, [a, b, _]) = arena();

@@ -4,6 +4,7 @@ use super::{ExprId, LiteralId};
 use crate::error::Result;
 use crate::limits::Fuel;
 use hashbrown::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Most derivatives that are counted.
 const DERIVATIVES: usize = 64;
@@ -45,23 +46,25 @@ impl Exprs {
     ) -> Result<Vec<LiteralId>> {
         let mut found = Vec::new();
         let mut path: Vec<(usize, ExprId)> = vec![(depth, expr)];
-        let mut previous = String::new();
+        let texts = Arc::clone(&self.texts);
+        let mut previous = "";
         for &id in ids {
-            let text = self.literal_text(id).to_owned();
+            let text = texts.get(id.0);
             let shared = text.bytes().zip(previous.bytes()).take_while(|(a, b)| a == b).count();
             while path.len() > 1 && path.last().is_some_and(|&(at, _)| at > shared) {
                 path.pop();
             }
             let (mut at, mut state) = path.last().copied().unwrap_or((depth, expr));
             for c in text.get(at..).unwrap_or_default().chars() {
+                // Nothing and everything stay what they are.
+                if state == ExprId::NEVER || state == ExprId::ANY {
+                    break;
+                }
                 state = self.derive_raw(state, c, fuel)?;
                 at += c.len_utf8();
                 path.push((at, state));
-                if state == ExprId::NEVER {
-                    break;
-                }
             }
-            if at == text.len() && self.nullable(state) {
+            if state == ExprId::ANY || at == text.len() && self.nullable(state) {
                 found.push(id);
             }
             previous = text;

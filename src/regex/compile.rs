@@ -397,6 +397,7 @@ impl<'a> Compiler<'a> {
     /// What was made, once its size is paid for: unions of rests are as long as there are ways to go on.
     fn paid(&mut self, rest: Rest) -> Result<Rest> {
         self.exprs.check()?;
+        self.exprs.pay(self.fuel)?;
         let exprs = rest.fresh.iter().chain(&rest.moved);
         let more: usize = exprs.map(|expr| self.exprs.width(*expr) - 1).sum();
         self.fuel.spend(more as u64)?;
