@@ -27,32 +27,19 @@ pub struct Lengths {
 impl Lengths {
     /// Walks the trie beside *any string*, counting.
     pub fn new(caller: &Tables, states: &States) -> Self {
-        let vocabulary = caller.vocabulary();
-        let trie = vocabulary.trie();
-        let quote = states.start_string(ExprId::ANY).map(|start| start.state);
-        let body = quote.map_or(StateId::DEAD, |quote| states.step(quote, b'"'));
+        let trie = caller.vocabulary().trie();
         let (mut open, mut closed, mut exits) = (Vec::new(), Vec::new(), Vec::new());
-        let mut todo = vec![(BoundaryId::ROOT.0, body, 0u32)];
-        while let Some((node, state, chars)) = todo.pop() {
-            let (bytes, children) = trie.children(node);
-            for (&byte, &child) in bytes.iter().zip(children) {
-                let next = states.step(state, byte);
-                if !next.is_live() {
-                    continue;
-                }
-                let tokens = trie.tokens(child).iter().copied();
-                if states.get(next).accepts() {
-                    closed.extend(tokens.map(|token| (chars, token)));
-                    exits.extend((trie.subtree_end(child) > child + 1).then_some((chars, child)));
-                    continue;
-                }
-                let begun = chars + u32::from(state == body);
-                open.extend(tokens.map(|token| (begun, token)));
-                todo.push((child, next, begun));
+        walk_string(caller, states, any_string(states), |node, state, chars| {
+            let tokens = trie.tokens(node).iter().map(|&token| (chars, token));
+            if states.get(state).accepts() {
+                closed.extend(tokens);
+                exits.extend((trie.subtree_end(node) > node + 1).then_some((chars, node)));
+            } else {
+                open.extend(tokens);
             }
-        }
+        });
         exits.sort_unstable_by_key(|&(_, node)| node);
-        Self { open: cumulative(open, vocabulary.len()), closed, exits }
+        Self { open: cumulative(open, caller.vocabulary().len()), closed, exits }
     }
 
     /// The table of a string, between two characters, of which `min` to `max` are left.
@@ -77,8 +64,42 @@ impl Lengths {
     }
 }
 
+/// The state of *any string* between two characters.
+pub fn any_string(states: &States) -> StateId {
+    let quote = states.start_string(ExprId::ANY).map(|start| start.state);
+    quote.map_or(StateId::DEAD, |quote| states.step(quote, b'"'))
+}
+
+/// Walks the trie beside a string from `body`, between two characters, to its quote: `visit` gets each node at which
+/// it is alive, the state there, and how many characters were begun.
+pub fn walk_string(
+    tables: &Tables,
+    states: &States,
+    body: StateId,
+    mut visit: impl FnMut(u32, StateId, u32),
+) {
+    let trie = tables.vocabulary().trie();
+    let mut todo = vec![(BoundaryId::ROOT.0, body, 0u32)];
+    while let Some((node, state, chars)) = todo.pop() {
+        let (bytes, children) = trie.children(node);
+        for (&byte, &child) in bytes.iter().zip(children) {
+            let next = states.step(state, byte);
+            if !next.is_live() {
+                continue;
+            }
+            if states.get(next).accepts() {
+                visit(child, next, chars);
+                continue;
+            }
+            let begun = chars + u32::from(state == body);
+            visit(child, next, begun);
+            todo.push((child, next, begun));
+        }
+    }
+}
+
 /// Bitmasks of the tokens with at most 0, 1, 2, ... characters.
-fn cumulative(tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
+pub fn cumulative(tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
     let most = tokens.iter().map(|&(chars, _)| chars).max().unwrap_or(0);
     let mut by_length: Vec<Vec<TokenId>> = vec![Vec::new(); most as usize + 1];
     for (chars, id) in tokens {

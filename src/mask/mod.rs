@@ -37,5 +37,6 @@ mod wide;
 
 pub use allowed::Allowed;
 pub use configs::{Arrival, Basis, ConfigId, Configs, Lead, Memo};
+pub use lengths::{any_string, cumulative, walk_string};
 pub use set::TokenSet;
 pub use tables::{BoundaryId, TableId, Tables, TokenTable};

@@ -5,9 +5,8 @@
 //! one character where one is still missing.
 
 use super::Ends;
-use crate::expr::ExprId;
 use crate::machine::{StateId, States};
-use crate::mask::{Tables, TokenSet};
+use crate::mask::{Tables, TokenSet, any_string, cumulative, walk_string};
 use crate::vocab::TokenId;
 
 /// Making a set of tokens out of others takes about as long as so many places of a trie.
@@ -31,30 +30,18 @@ impl Characters {
     /// Walks the vocabulary beside *any string*.
     pub fn new(tables: &Tables, states: &States) -> Self {
         let trie = tables.vocabulary().trie();
-        let quote = states.start_string(ExprId::ANY).map_or(StateId::DEAD, |start| start.state);
-        let body = if quote.is_live() { states.step(quote, b'"') } else { StateId::DEAD };
+        let body = any_string(states);
         let (mut whole, mut partial, mut closed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut todo = vec![(0, body, 0)];
-        while let Some((node, state, characters)) = todo.pop() {
-            let (bytes, children) = trie.children(node);
-            for (&byte, &child) in bytes.iter().zip(children) {
-                let next = states.step(state, byte);
-                if !next.is_live() {
-                    continue;
-                }
-                let tokens = trie.tokens(child).iter().copied();
-                if states.get(next).accepts() {
-                    closed.extend(tokens.map(|token| (characters, token)));
-                    continue;
-                }
-                let begun = characters + u32::from(state == body);
-                match next == body {
-                    true => whole.extend(tokens.map(|token| (begun, token))),
-                    false => partial.extend(tokens.map(|token| (next, begun, token))),
-                }
-                todo.push((child, next, begun));
+        walk_string(tables, states, body, |node, state, characters| {
+            let tokens = trie.tokens(node).iter().copied();
+            if states.get(state).accepts() {
+                closed.extend(tokens.map(|token| (characters, token)));
+            } else if state == body {
+                whole.extend(tokens.map(|token| (characters, token)));
+            } else {
+                partial.extend(tokens.map(|token| (state, characters, token)));
             }
-        }
+        });
         partial.sort_unstable();
         let done = states.step(body, b'"');
         let whole = cumulative(whole, tables.vocabulary().len());
@@ -110,21 +97,4 @@ impl Characters {
         }
         TokenSet::from_words(words)
     }
-}
-
-/// Bit masks of the tokens with at most 0, 1, 2, ... characters.
-fn cumulative(mut tokens: Vec<(u32, TokenId)>, len: usize) -> Vec<Box<[u32]>> {
-    tokens.sort_unstable();
-    let most = tokens.last().map_or(0, |&(n, _)| n);
-    let mut words = vec![0u32; len.div_ceil(32)].into_boxed_slice();
-    let mut rest = &tokens[..];
-    let masks = (0..=most).map(|n| {
-        let here = rest.partition_point(|&(other, _)| other <= n);
-        for &(_, id) in &rest[..here] {
-            words[id as usize / 32] |= 1 << (id % 32);
-        }
-        rest = &rest[here..];
-        words.clone()
-    });
-    masks.collect()
 }
