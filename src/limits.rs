@@ -24,7 +24,7 @@ pub struct Limits {
     pub nodes: usize,
     /// Expressions (derivatives included) of one grammar.
     pub expressions: usize,
-    /// Units of work to compile one grammar.
+    /// Units of work to compile one grammar, and one more for each byte of its text if that is not a schema.
     pub fuel: u64,
     /// Nesting of the output.
     pub output_depth: u8,
@@ -47,7 +47,7 @@ impl Default for Limits {
             pattern_bytes: 8 << 10,
             nodes: 400_000,
             expressions: 1_000_000,
-            fuel: 2_000_000,
+            fuel: 1_000_000,
             output_depth: 128,
             number_digits: 64,
             cache_bytes: 64 << 20,

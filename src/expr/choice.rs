@@ -167,6 +167,8 @@ impl Exprs {
             });
         }
         flat.extend(self.class_union(&ranges));
+        // Sorting and comparing them, here and by who asks for the union.
+        self.unpaid += flat.len() as u64;
         // The stable sort, which merges sorted runs: most of the parts come in lists.
         flat.sort();
         flat.dedup();

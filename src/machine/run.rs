@@ -304,12 +304,12 @@ impl Sequence {
     /// Goes on behind the terminals that are complete: their stacks are one stack, so that each
     /// frame on top is resumed once. But what a key leads to depends on its text.
     fn finish(&mut self, program: &Program, output: Output<'_>, out: &mut Vec<Thread>) {
-        let mut whole = None;
+        let mut wholes = Vec::new();
         while let Some((mut stack, literal)) = self.returns.pop() {
             loop {
                 let asking = self.stacks.tops(stack).find(|(frame, _)| asks(frame));
                 let Some((frame, below)) = asking else {
-                    whole = Some(whole.map_or(stack, |whole| self.stacks.unite(&[whole, stack])));
+                    wholes.push(stack);
                     break;
                 };
                 match frame.step {
@@ -324,7 +324,11 @@ impl Sequence {
             if !self.returns.is_empty() {
                 continue;
             }
-            let Some(stack) = whole.take() else { continue };
+            if wholes.is_empty() {
+                continue;
+            }
+            let stack = self.stacks.unite(&wholes);
+            wholes.clear();
             let stack = self.ended(program, stack);
             if self.stacks.has_bottom(stack) {
                 out.push(Thread::END);

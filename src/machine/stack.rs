@@ -18,7 +18,7 @@
 //! and no lock is needed. Ids are never reused; whatever is below a node is older than it.
 //!
 //! Cost: a push is one look-up; a union is one look-up for each pair of stacks that was not united
-//! before.
+//! before; many stacks are united by sorting their nodes.
 
 use std::cmp::Ordering;
 
@@ -333,8 +333,32 @@ impl Stacks {
     }
 
     /// All of `stacks` as one. `stacks` is not empty.
+    ///
+    /// Many at once are sorted together: one after the other, each would be merged with all before it.
     pub fn unite(&mut self, stacks: &[StackId]) -> StackId {
-        stacks.iter().copied().reduce(|a, b| self.union(a, b)).unwrap_or(StackId::BOTTOM)
+        match *stacks {
+            [] => StackId::BOTTOM,
+            [one] => one,
+            [a, b] => self.union(a, b),
+            _ => {
+                let mut ids: Vec<u32> = stacks.iter().flat_map(|&stack| self.ids(stack)).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                ids.sort_by_key(|&id| self.frame(id));
+                let (mut nodes, mut left) = (Vec::with_capacity(ids.len()), &ids[..]);
+                while let [first, rest @ ..] = left {
+                    let same = |id: &&u32| self.frame(**id) == self.frame(*first);
+                    let (equal, others) = rest.split_at(rest.iter().take_while(same).count());
+                    // Nodes with equal frames become one.
+                    let node = equal
+                        .iter()
+                        .fold(StackId(*first), |node, &id| self.union(node, StackId(id)));
+                    nodes.push(node.0);
+                    left = others;
+                }
+                self.set(nodes)
+            }
+        }
     }
 
     /// Both stacks as one: where frames are equal, what is below them is united first.
@@ -622,14 +646,15 @@ mod tests {
         };
         let mut known = vec![(StackId::BOTTOM, lists(&stacks, StackId::BOTTOM))];
         for _ in 0..400 {
-            let (a, b) = (below(known.len() as u32), below(known.len() as u32));
-            let ((a, left), (b, right)) = (&known[a as usize], &known[b as usize]);
+            let some: Vec<_> =
+                (0..2 + below(4)).map(|_| &known[below(known.len() as u32) as usize]).collect();
             let (made, expected) = if below(2) == 0 {
-                let frame = frame(below(3));
+                let (frame, (stack, below)) = (frame(below(3)), some[0]);
                 let push = |list: &Vec<Frame>| [&[frame][..], list].concat();
-                (stacks.push(frame, *a), left.iter().map(push).collect())
+                (stacks.push(frame, *stack), below.iter().map(push).collect())
             } else {
-                (stacks.unite(&[*a, *b]), [&left[..], right].concat())
+                let ids: Vec<StackId> = some.iter().map(|(id, _)| *id).collect();
+                (stacks.unite(&ids), some.iter().flat_map(|(_, lists)| lists.clone()).collect())
             };
             let mut expected: Vec<Vec<Frame>> = expected;
             expected.sort();

@@ -33,7 +33,7 @@ mod template;
 
 /// The rules of a text, to become nodes of `grammar`.
 pub(super) fn parse(text: &str, grammar: Grammar, json: JsonNode<'_>) -> Result<Rules> {
-    let mut rules = Rules::new(grammar);
+    let mut rules = Rules::new(grammar, text.len());
     let cursor = Cursor::new(text);
     let ignores = text.contains("%ignore").then(|| rules.anonymous("%ignore", cursor.at()));
     let mut parser = Parser {

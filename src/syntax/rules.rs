@@ -85,10 +85,11 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Rules that become nodes of a grammar, which may have others.
-    pub fn new(grammar: Grammar) -> Self {
+    /// Rules that become nodes of a grammar, which may have others, from a text of `bytes`: each pays
+    /// for a unit more, so that a long list of plain rules is no bomb.
+    pub fn new(grammar: Grammar, bytes: usize) -> Self {
         Self {
-            fuel: Fuel::new(grammar.limits.fuel),
+            fuel: Fuel::new(grammar.limits.fuel.saturating_add(bytes as u64)),
             grammar,
             rules: Vec::new(),
             start: ItemId::NEVER,

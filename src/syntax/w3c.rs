@@ -17,7 +17,7 @@ use crate::grammar::Grammar;
 
 /// The rules of a text, to become nodes of `grammar`.
 pub(super) fn parse(text: &str, grammar: Grammar) -> Result<Rules> {
-    let mut parser = Parser { rules: Rules::new(grammar), cursor: Cursor::new(text) };
+    let mut parser = Parser { rules: Rules::new(grammar, text.len()), cursor: Cursor::new(text) };
     parser.skip()?;
     while parser.cursor.peek().is_some() {
         parser.rule()?;
