@@ -259,6 +259,42 @@ fn what_is_written_into_the_folder_of_documents_is_no_document() {
 }
 
 #[test]
+fn outputs_overwrite_nothing_else() {
+    let folder = Folder::new("apart");
+    let schema = folder.file("s.json", SCHEMA);
+    let input = folder.file("docs.jsonl", docs(1));
+    let foreign = folder.file("mine.csv", "precious\n");
+    let out = folder.path("out.jsonl");
+    let roundabout = folder.path("./docs.jsonl");
+    let base = ["--schema", &schema, "--input", &input];
+    for (flags, part) in [
+        (vec!["--output", &out, "--html", &roundabout], "would overwrite"),
+        (vec!["--output", &out, "--html", &out], "would overwrite"),
+        (vec!["--output", &schema], "would overwrite"),
+        (vec!["--output", &input], "would overwrite"),
+        (vec!["--output", &foreign, "--format", "csv"], "something else"),
+    ] {
+        let said = ended(&run(extract(&base).args(&flags)), 2);
+        assert!(said.contains(part), "{flags:?}: {said}");
+    }
+    assert_eq!(std::fs::read_to_string(&input).expect("a file"), docs(1));
+    assert_eq!(std::fs::read_to_string(&schema).expect("a file"), SCHEMA);
+    assert_eq!(std::fs::read_to_string(&foreign).expect("a file"), "precious\n");
+    assert!(!Path::new(&out).exists());
+}
+
+/// What has no end cannot be gone on with.
+#[cfg(unix)]
+#[test]
+fn a_device_is_no_journal() {
+    let folder = Folder::new("device");
+    let schema = folder.file("s.json", SCHEMA);
+    let input = folder.file("docs.jsonl", docs(1));
+    let flags = ["--schema", &schema, "--input", &input, "--output", "/dev/zero"];
+    assert!(ended(&run(&mut extract(&flags)), 2).contains("not a regular file"));
+}
+
+#[test]
 fn a_text_file_in_place_of_rows_is_pointed_out() {
     let folder = Folder::new("no-rows");
     let (schema, text) = (folder.file("s.json", SCHEMA), folder.file("a.txt", "Dear all,\nbye"));

@@ -315,6 +315,7 @@ fn a_compiled_constraint_takes_the_place_of_a_schema() {
     done(&run(&[&compile[..], &["--property-order", "any"]].concat()));
     let mask =
         |more: &[&str]| run(&[&["mask", "--tokenizer", &tokens, "--after", "{\""], more].concat());
+    refused(&run(&[&compile[..6], &[&schema]].concat()), &["would overwrite"]);
     let from_file = mask(&["--constraint", &file]);
     let from_schema = mask(&["--schema", &schema, "--property-order", "any"]);
     assert_eq!(done(&from_file), done(&from_schema));

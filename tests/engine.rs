@@ -202,6 +202,53 @@ fn undeclared_keys_do_not_repeat() {
     }
 }
 
+/// The literal at the end of such a pattern is not the key, nor is one of its words, if others than words match.
+#[test]
+fn keys_of_patterns_do_not_repeat() {
+    let patterns =
+        ["a+b", "[ab]b", "a{2,}b", "b?ab", "a*", "ab", "ab|b", "a+b|b", ".*b", "(a|bb)+a?"];
+    let letters = |len: u32| (0..1u32 << len).map(move |bits| (len, bits));
+    let keys: Vec<String> = (0..=4)
+        .flat_map(letters)
+        .map(|(len, bits)| (0..len).map(|i| ['a', 'b'][(bits >> i & 1) as usize]).collect())
+        .collect();
+    let repeats = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).replace("\\u0061", "a").replace("\\u0062", "b");
+        let mut keys: Vec<&str> = text.split('"').skip(1).step_by(2).collect();
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.len() < count
+    };
+    for (pattern, order) in patterns.iter().flat_map(|pattern| {
+        [PropertyOrder::Any, PropertyOrder::Declared].map(|order| (pattern, order))
+    }) {
+        for rest in ["", r#","additionalProperties":{"const":2}"#, r#","minProperties":2"#] {
+            let closed =
+                if rest.contains("additional") { "" } else { r#","additionalProperties":false"# };
+            let schema = format!(
+                r#"{{"type":"object","patternProperties":{{"^({pattern})$":{{"const":1}}}}{closed}{rest}}}"#
+            );
+            let options = Options { property_order: order, ..Options::default() };
+            let Ok(grammar) = compile(&schema, &options) else {
+                assert!(*pattern == "ab" && rest.contains("min"), "{schema}");
+                continue;
+            };
+            let constraint = Constraint::new(&grammar, &vocabulary()).unwrap();
+            let accepts = |text: &str| constraint.matcher().accept_bytes(text.as_bytes()).is_ok();
+            let matching: Vec<&String> =
+                keys.iter().filter(|key| accepts(&format!(r#"{{"{key}":1"#))).collect();
+            assert!(!matching.is_empty(), "{schema}");
+            // A few keys are declared ones and may have an order.
+            let both = |a: &str, b: &str| accepts(&format!(r#"{{"{a}":1,"{b}":1"#));
+            for (a, b) in matching.iter().flat_map(|a| matching.iter().map(move |b| (a, b))) {
+                assert_eq!(both(a, b) || both(b, a), a != b, "{a} {b} {schema}");
+            }
+            walk(&grammar, 6, |bytes| assert!(!repeats(bytes), "{bytes:?} {schema}"));
+        }
+    }
+}
+
 fn person(order: PropertyOrder, min: u64, max: Option<u64>) -> Grammar {
     let mut grammar = Grammar::new(Limits::default());
     let string = grammar.exprs.repeat(ExprId::ANY_CHAR, 1, Some(3));

@@ -197,7 +197,7 @@ impl Pricer<'_> {
                 }
                 self.container(|owed| owed.object(node, depth, phase, seen, &mut Fuel::new(FUEL)))
             }
-            Step::OtherKey { node, class, seen } => {
+            Step::OtherKey { node, class, seen, .. } => {
                 let (table, spec) = (self.program.object_table(node)?, self.program.object(node)?);
                 let seen = table.with_other(spec, self.stacks.keys(seen), class, None);
                 let mut pieces = Some(vec![self.colon(depth)]);

@@ -53,6 +53,12 @@ impl Exprs {
         }
     }
 
+    /// Whether an expression that nothing was read of is a literal or a set of them. Only then is
+    /// [`Exprs::completed_literal`] all that was read: behind `[ab]+`, the literal of `[ab]+c` is `c`.
+    pub fn is_literals(&self, expr: ExprId) -> bool {
+        matches!(self.node(expr), Node::Literal(..) | Node::Set(..))
+    }
+
     /// The literals left in a literal or a set, in order; `None` for other expressions.
     pub fn literals_left(&self, expr: ExprId) -> Option<Vec<LiteralId>> {
         match self.node(expr) {

@@ -146,6 +146,8 @@ pub enum Step {
         class: u32,
         /// The keys or values so far.
         seen: SeenId,
+        /// Whether the key is one of a list: the literal that completed is the key.
+        listed: bool,
     },
 }
 

@@ -17,19 +17,24 @@
 //! state is live. A memoised step is one load of a row of atomics, or, for a state that is only passed
 //! through, of the one step that was asked for; everything else takes the level's lock.
 
+mod counted;
+mod start;
+
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hashbrown::HashMap;
 
 use super::concurrent::{Arena, ReadMap};
-use super::number::{NumberMachine, NumberState};
+use super::number::NumberState;
 use super::state::{self, Alphabet, ByteSet, Content, Spelling};
 use crate::error::{Error, Result};
-use crate::expr::{ExprId, Exprs, LiteralId, View};
-use crate::grammar::{NumberSpec, Terminal, Whitespace};
+use crate::expr::{ExprId, Exprs, LiteralId};
+use crate::grammar::{NumberSpec, Whitespace};
 use crate::limits::Fuel;
 use crate::regex::Format;
+use counted::any_count;
+pub use start::Punct;
 
 /// A terminal state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,7 +103,7 @@ impl Start {
 /// What else decides where a terminal starts.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
-    /// Index of the special token, for [`Terminal::Special`].
+    /// Index of the special token, for [`Terminal::Special`](crate::grammar::Terminal::Special).
     pub special: u32,
     /// Most digits of a number.
     pub digits: u32,
@@ -114,6 +119,8 @@ pub struct State {
     continues: bool,
     /// Bounds of a counted string between two characters, for [`States::refill`].
     counted: Option<(u64, Option<u64>)>,
+    /// See [`State::is_listed`].
+    listed: bool,
     /// The first step that was asked for, before there is a row: the byte + 1, then the raw id. Most states are
     /// only passed through.
     first: AtomicU64,
@@ -211,6 +218,11 @@ impl State {
         matches!(self.content, Content::Between(Spelling::Json, _))
     }
 
+    /// Whether a JSON string begins that is one of a list.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
     /// Whether this is in a JSON string.
     pub fn is_string(&self) -> bool {
         !matches!(
@@ -235,31 +247,6 @@ impl State {
     }
 }
 
-/// Punctuation of JSON, with the white space that belongs to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Punct {
-    /// `[` and what may stand before the first item or the `]` of an empty array.
-    OpenArray,
-    /// `]` right after [`Punct::OpenArray`].
-    CloseEmptyArray,
-    /// `]` after an item.
-    CloseArray,
-    /// `{` and what may stand before the first key or the `}` of an empty object.
-    OpenObject,
-    /// `}` right after [`Punct::OpenObject`].
-    CloseEmptyObject,
-    /// `}` after a value.
-    CloseObject,
-    /// `,` between items or members.
-    Comma,
-    /// `:` after a key.
-    Colon,
-    /// White space around the whole document.
-    Margin,
-    /// Before the first item or key where the white space is exact.
-    Indent,
-}
-
 /// The states of one level.
 #[derive(Debug)]
 pub struct States {
@@ -282,9 +269,6 @@ struct Cold {
     /// See [`States::covers`].
     covers: HashMap<(StateId, StateId), bool>,
 }
-
-/// Longest run of flexible white space between two tokens of JSON, in characters.
-pub const WHITESPACE_RUN: u64 = 256;
 
 impl States {
     /// The universal states of a vocabulary whose longest token has `longest` bytes.
@@ -610,6 +594,7 @@ impl States {
             accepts: content.accepts(&cold.alphabet),
             continues: content.continues(),
             counted,
+            listed: matches!(content, Content::Quote(expr) if cold.alphabet.exprs.is_literals(*expr)),
             first: AtomicU64::new(0),
             row: OnceLock::new(),
             loops: OnceLock::new(),
@@ -617,259 +602,4 @@ impl States {
         });
         StateId((index + 1) | level)
     }
-
-    /// If `content` is a string bounded only in length, within the horizon: its bounds, and how
-    /// to write it with another expression.
-    fn universal_content<'a>(
-        &self,
-        exprs: &Exprs,
-        content: &'a Content,
-    ) -> Option<(u64, Option<u64>, impl Fn(ExprId) -> Content + 'a)> {
-        let expr = match *content {
-            Content::Quote(expr)
-            | Content::Between(Spelling::Json, expr)
-            | Content::Utf8 { spelling: Spelling::Json, expr, .. }
-            | Content::Utf8To { spelling: Spelling::Json, target: expr, .. }
-            | Content::Escape(expr)
-            | Content::Hex { expr, .. }
-            | Content::HexTo { target: expr, .. }
-            | Content::High { expr, .. }
-            | Content::HighEscape { expr, .. } => expr,
-            Content::Done(None) => ExprId::ANY,
-            _ => return None,
-        };
-        let (min, max) = any_count(exprs, expr)?;
-        let horizon = u64::from(self.horizon);
-        (min <= horizon && max.is_none_or(|max| max <= horizon))
-            .then(|| (min, max, rename(content)))
-    }
-
-    /// Interns a string content bounded only in length. Called on the universal level.
-    fn intern_universal(
-        &self,
-        min: u64,
-        max: Option<u64>,
-        content: impl Fn(ExprId) -> Content,
-    ) -> StateId {
-        let mut cold = self.lock();
-        let expr = cold.alphabet.exprs.repeat(ExprId::ANY_CHAR, min, max);
-        self.intern(&mut cold, content(expr))
-    }
-
-    /// Where `terminal` starts.
-    ///
-    /// # Errors
-    /// What its expression or its numbers cost beyond the limits.
-    pub fn start(&self, terminal: &Terminal, context: Context) -> Result<Start> {
-        let universal = self.base.as_deref().unwrap_or(self);
-        let state = match terminal {
-            Terminal::Format(format) => universal.start_format(*format)?,
-            Terminal::Number(spec) => {
-                let plain = NumberSpec { integer: spec.integer, ..NumberSpec::default() };
-                let level = if *spec == plain { universal } else { self };
-                level.start_number(spec, context.digits)?
-            }
-            Terminal::Margin => self.punct(context.whitespace, Punct::Margin, 0),
-            Terminal::Special(_) => {
-                self.intern(&mut self.lock(), Content::Special(context.special))
-            }
-            Terminal::Text(expr) => {
-                let mut cold = self.lock();
-                if cold.alphabet.exprs.is_never(*expr, &mut Fuel::new(STEP_FUEL))? {
-                    return Ok(Start::DEAD);
-                }
-                self.intern(&mut cold, Content::Between(Spelling::Text, *expr))
-            }
-            Terminal::String(expr) => return self.start_string(*expr),
-        };
-        Ok(Start { state, excess: Excess::NONE })
-    }
-
-    /// Where a JSON string whose value is in `expr` starts.
-    ///
-    /// # Errors
-    /// What deciding its emptiness costs beyond the limits.
-    pub fn start_string(&self, expr: ExprId) -> Result<Start> {
-        let mut cold = self.lock();
-        if let View::Repeat { item: ExprId::ANY_CHAR, min, max } = cold.alphabet.exprs.view(expr) {
-            let horizon = u64::from(self.horizon);
-            let beyond = |bound: u64| u32::try_from(bound.saturating_sub(horizon));
-            let excess = Excess {
-                min: beyond(min).unwrap_or(u32::MAX),
-                max: max.map_or(0, |max| beyond(max).unwrap_or(u32::MAX)),
-            };
-            let max = max.map(|max| max.min(horizon));
-            let universal = self.base.as_deref().unwrap_or(self);
-            drop(cold);
-            let state = universal.intern_universal(min.min(horizon), max, Content::Quote);
-            return Ok(Start { state, excess });
-        }
-        if cold.alphabet.exprs.is_never(expr, &mut Fuel::new(STEP_FUEL))? {
-            return Ok(Start::DEAD);
-        }
-        let state = self.intern(&mut cold, Content::Quote(expr));
-        Ok(Start { state, excess: Excess::NONE })
-    }
-
-    fn start_format(&self, format: Format) -> Result<StateId> {
-        let mut cold = self.lock();
-        let expr = match cold.formats.get(&format) {
-            Some(&expr) => expr,
-            None => {
-                let expr = format.expr(&mut cold.alphabet.exprs);
-                cold.formats.insert(format, expr);
-                expr
-            }
-        };
-        Ok(self.intern(&mut cold, Content::Quote(expr)))
-    }
-
-    fn start_number(&self, spec: &NumberSpec, digits: u32) -> Result<StateId> {
-        let mut cold = self.lock();
-        let machine = match cold.numbers.get(spec) {
-            Some(&machine) => machine,
-            None => {
-                let machine = NumberMachine::new(spec, digits)?.map(|machine| {
-                    cold.alphabet.numbers.push(machine);
-                    cold.alphabet.numbers.len() as u32 - 1
-                });
-                cold.numbers.insert(spec.clone(), machine);
-                machine
-            }
-        };
-        Ok(match machine {
-            Some(machine) => {
-                let state = cold.alphabet.numbers[machine as usize].start();
-                self.intern(&mut cold, Content::Number { machine, state })
-            }
-            None => StateId::DEAD,
-        })
-    }
-
-    /// Where a piece of punctuation starts, inside containers nested `depth` deep (which matters
-    /// only for exact indentation).
-    pub fn punct(&self, whitespace: Whitespace, punct: Punct, depth: u8) -> StateId {
-        if let Some(base) = &self.base {
-            return base.punct(whitespace, punct, depth);
-        }
-        let depth = if matches!(whitespace, Whitespace::Pretty(_)) { depth } else { 0 };
-        let mut cold = self.lock();
-        if let Some(&id) = cold.texts.get(&(whitespace, punct, depth)) {
-            return id;
-        }
-        let expr = punct_expr(&mut cold.alphabet.exprs, whitespace, punct, depth);
-        let id = self.intern(&mut cold, Content::Between(Spelling::Text, expr));
-        cold.texts.insert((whitespace, punct, depth), id);
-        id
-    }
-
-    /// Moves what `excess` holds into a counted string that is between two characters.
-    #[inline]
-    pub fn refill(&self, id: StateId, excess: Excess) -> (StateId, Excess) {
-        if excess == Excess::NONE {
-            return (id, excess);
-        }
-        self.refill_cold(id, excess)
-    }
-
-    fn refill_cold(&self, id: StateId, excess: Excess) -> (StateId, Excess) {
-        let Some((min, max)) = self.get(id).counted else {
-            return (id, excess);
-        };
-        let room = |bound: u64| u64::from(self.horizon).saturating_sub(bound) as u32;
-        let add_min = excess.min.min(room(min));
-        let add_max = max.map_or(0, |max| excess.max.min(room(max)));
-        if add_min == 0 && add_max == 0 {
-            return (id, excess);
-        }
-        let min = min + u64::from(add_min);
-        let max = max.map(|max| max + u64::from(add_max));
-        let excess = Excess { min: excess.min - add_min, max: excess.max - add_max };
-        (self.base.as_deref().unwrap_or(self).counted(min, max), excess)
-    }
-
-    /// The state of a counted string between two characters. Called on the universal level.
-    fn counted(&self, min: u64, max: Option<u64>) -> StateId {
-        let key = min << 32 | max.map_or(u64::from(u32::MAX), |max| max);
-        if let Some(raw) = self.counted.get(key) {
-            return StateId(raw);
-        }
-        let mut cold = self.lock();
-        let expr = cold.alphabet.exprs.repeat(ExprId::ANY_CHAR, min, max);
-        let id = self.intern(&mut cold, Content::Between(Spelling::Json, expr));
-        if self.counted.get(key).is_none() {
-            self.counted.insert(key, id.0);
-        }
-        id
-    }
-}
-
-/// Bounds of the length, if `expr` bounds nothing else. Counts of one and none are written without
-/// a repetition.
-fn any_count(exprs: &Exprs, expr: ExprId) -> Option<(u64, Option<u64>)> {
-    match exprs.view(expr) {
-        View::Repeat { item: ExprId::ANY_CHAR, min, max } => Some((min, max)),
-        _ if expr == ExprId::ANY_CHAR => Some((1, Some(1))),
-        _ if expr == ExprId::EPSILON => Some((0, Some(0))),
-        _ => None,
-    }
-}
-
-/// The same content about another expression.
-fn rename(content: &Content) -> impl Fn(ExprId) -> Content + '_ {
-    move |new| match *content {
-        Content::Quote(_) => Content::Quote(new),
-        Content::Between(spelling, _) => Content::Between(spelling, new),
-        Content::Utf8 { spelling, base, left, .. } => {
-            Content::Utf8 { spelling, expr: new, base, left }
-        }
-        Content::Utf8To { spelling, left, .. } => Content::Utf8To { spelling, target: new, left },
-        Content::Escape(_) => Content::Escape(new),
-        Content::Hex { high, value, digits, .. } => Content::Hex { expr: new, high, value, digits },
-        Content::HexTo { left, .. } => Content::HexTo { target: new, left },
-        Content::High { high, .. } => Content::High { expr: new, high },
-        Content::HighEscape { high, .. } => Content::HighEscape { expr: new, high },
-        ref other => other.clone(),
-    }
-}
-
-/// The text of a piece of punctuation.
-fn punct_expr(exprs: &mut Exprs, whitespace: Whitespace, punct: Punct, depth: u8) -> ExprId {
-    let sign = match punct {
-        Punct::OpenArray => "[",
-        Punct::CloseEmptyArray | Punct::CloseArray => "]",
-        Punct::OpenObject => "{",
-        Punct::CloseEmptyObject | Punct::CloseObject => "}",
-        Punct::Comma => ",",
-        Punct::Colon => ":",
-        Punct::Margin | Punct::Indent => "",
-    };
-    if let Whitespace::Flexible = whitespace {
-        let blank = exprs.class(&[(' ', ' '), ('\t', '\t'), ('\n', '\n'), ('\r', '\r')]);
-        let run = exprs.repeat(blank, 0, Some(WHITESPACE_RUN));
-        let sign = exprs.literal(sign);
-        return match punct {
-            Punct::OpenArray | Punct::OpenObject => exprs.concat(&[sign, run]),
-            Punct::CloseEmptyArray | Punct::CloseEmptyObject => sign,
-            Punct::CloseArray | Punct::CloseObject => exprs.concat(&[run, sign]),
-            Punct::Comma | Punct::Colon => exprs.concat(&[run, sign, run]),
-            Punct::Margin => run,
-            Punct::Indent => ExprId::EPSILON,
-        };
-    }
-    let line = |levels: usize| match whitespace {
-        Whitespace::Pretty(width) => format!("\n{}", " ".repeat(usize::from(width) * levels)),
-        _ => String::new(),
-    };
-    let depth = usize::from(depth);
-    let text = match punct {
-        Punct::Indent => line(depth),
-        Punct::Comma => format!(",{}", line(depth)),
-        Punct::CloseArray | Punct::CloseObject => {
-            format!("{}{sign}", line(depth.saturating_sub(1)))
-        }
-        Punct::Colon if matches!(whitespace, Whitespace::Pretty(_)) => ": ".to_owned(),
-        _ => sign.to_owned(),
-    };
-    exprs.literal(&text)
 }

@@ -11,7 +11,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use constrain::sample::{Penalties, Preset, Settings};
 use constrain::syntax::Syntax;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,6 +140,12 @@ pub struct SchemaArgs {
 }
 
 impl SchemaArgs {
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = [&self.schema, &self.constraint, &self.text.grammar];
+        files.into_iter().flatten().map(PathBuf::as_path)
+    }
+
     /// Whether there is any constraint.
     pub fn is_given(&self) -> bool {
         let TextArgs { grammar, regex, choice, .. } = &self.text;
@@ -269,16 +275,22 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TASK", help_heading = "Sampling")]
     pub preset: Option<Preset>,
     /// 0 takes the likeliest allowed token; higher is more varied
-    #[arg(long, alias = "temp", value_name = "T", help_heading = "Sampling")]
+    #[arg(
+        long,
+        alias = "temp",
+        value_name = "T",
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     pub temperature: Option<f64>,
     /// Keep the K likeliest tokens; 0 keeps all
-    #[arg(long, value_name = "K", help_heading = "Sampling")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, help_heading = "Sampling")]
     pub top_k: Option<usize>,
     /// Keep the likeliest tokens up to and including the one that crosses probability P
-    #[arg(long, value_name = "P", help_heading = "Sampling")]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Sampling")]
     pub top_p: Option<f64>,
     /// Keep the tokens at least P times as likely as the likeliest
-    #[arg(long, value_name = "P", help_heading = "Sampling")]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Sampling")]
     pub min_p: Option<f64>,
     /// Subtract X per earlier use of a token from its logit
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
@@ -287,7 +299,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
     pub presence_penalty: Option<f64>,
     /// Divide the logit of a token that was used by X; 1 is off
-    #[arg(long, value_name = "X", help_heading = "Sampling")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Sampling")]
     pub repetition_penalty: Option<f64>,
 }
 
@@ -317,12 +329,13 @@ pub struct SamplingArgs {
     #[command(flatten)]
     pub filters: FilterArgs,
     /// The most tokens to generate; the document is complete within them
-    #[arg(long, value_name = "N", help_heading = "Sampling", value_parser = positive())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Sampling")]
+    #[arg(value_parser = positive())]
     pub max_tokens: Option<usize>,
     /// From this share of --max-tokens on (0 to 1), prefer tokens that bring the end nearer
     ///
     /// So a list is closed in time, before the constraint has to cut it short. 0.7 is a good start.
-    #[arg(long, value_name = "SHARE", help_heading = "Sampling")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, help_heading = "Sampling")]
     pub soft_landing: Option<f64>,
     /// End where TEXT occurs after a whole document; TEXT is no part of it
     #[arg(long, value_name = "TEXT", help_heading = "Sampling")]

@@ -151,7 +151,7 @@ fn check_text(form: &Form, text: &Source, is_json: bool) -> Result<ExitCode, Fai
         None => {
             // Under --add-reasoning the schema does not describe the text, so it is no judge.
             if let Some(verifier) = verifier.filter(|_| !form.options.add_reasoning) {
-                verifier.verify(&text.text)?;
+                verifier.confirm(&text.text)?;
             }
             None
         }

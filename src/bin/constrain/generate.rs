@@ -55,6 +55,9 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     if plan.fields && args.stream {
         return Err(Failure::new("fields that are decoded side by side cannot be streamed"));
     }
+    if let Some(trace) = &args.trace {
+        input::keep_apart(trace, args.schema.files())?;
+    }
     if args.trace.is_some() && !plan.is_stepwise() {
         return Err(Failure::new(
             "only strategies that choose one token after the other are traced",

@@ -3,7 +3,7 @@
 use crate::report::{Failure, Source};
 use constrain::error::quote;
 use std::io::{ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Most bytes that a text input may have: more is a mistake, not a prompt.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
@@ -94,6 +94,32 @@ pub fn check_place_of(path: &Path) -> Result<(), Failure> {
         }
         Err(error) => Err(Failure::io("write", path, &error)),
     }
+}
+
+/// Refuses an output that is one of the files that are read, or another output: it would be lost.
+pub fn keep_apart<'a>(
+    output: &Path,
+    others: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let real = real_path(output);
+    match others.into_iter().find(|other| real_path(other) == real) {
+        None => Ok(()),
+        Some(other) => {
+            let [output, other] = [output, other].map(|path| quote(&path.to_string_lossy()));
+            let message = format!("writing {output} would overwrite {other}");
+            Err(Failure::new(message).help("name another file for the output"))
+        }
+    }
+}
+
+/// A path without links and detours; the file need not be there yet.
+fn real_path(path: &Path) -> PathBuf {
+    let by_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    std::fs::canonicalize(path).ok().or_else(by_folder).unwrap_or_else(|| path.to_path_buf())
 }
 
 /// Writes to standard output and flushes it.

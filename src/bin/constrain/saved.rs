@@ -33,6 +33,8 @@ struct Note {
 
 /// Runs the sub-command.
 pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
+    let read = args.schema.files().chain([&*args.tokenizer]).chain(args.document.input.as_deref());
+    input::keep_apart(&args.output, read)?;
     let document = args.document.input.as_deref().map(input::read).transpose()?;
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;

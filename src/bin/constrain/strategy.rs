@@ -35,7 +35,7 @@ pub struct StrategyArgs {
     #[arg(value_parser = super::args::positive())]
     pub beams: Option<usize>,
     /// Beams compare sums of log-probabilities, divided by the length to this power [default: 1]
-    #[arg(long, value_name = "X", help_heading = "Strategy")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Strategy")]
     pub length_penalty: Option<f64>,
     /// The law that beams are scored by [default: raw]
     #[arg(long, value_name = "LAW", help_heading = "Strategy")]
@@ -44,10 +44,10 @@ pub struct StrategyArgs {
     #[arg(long, value_name = "FILE.gguf", help_heading = "Strategy")]
     pub amateur: Option<PathBuf>,
     /// The amateur judges tokens at least ALPHA times as likely as the best [default: 0.1]
-    #[arg(long, value_name = "ALPHA", help_heading = "Strategy")]
+    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true, help_heading = "Strategy")]
     pub alpha: Option<f64>,
     /// How much the amateur counts [default: 0.5]
-    #[arg(long, value_name = "BETA", help_heading = "Strategy")]
+    #[arg(long, value_name = "BETA", allow_negative_numbers = true, help_heading = "Strategy")]
     pub beta: Option<f64>,
 }
 

@@ -81,12 +81,19 @@ impl Verifier {
     }
 
     /// The first thing that is wrong with a document, if any.
+    ///
+    /// The engine computes numbers as they are written, the validator as they fit: what it says of a value with a
+    /// number that it cannot hold is no evidence.
     pub fn complaint(&self, document: &Value) -> Option<Complaint> {
-        self.0.iter_errors(document).next().map(|error| Complaint {
-            message: short(&error.to_string()),
-            instance: error.instance_path().to_string(),
-            schema: error.schema_path().to_string(),
-        })
+        let judged = |instance: &str| document.pointer(instance).is_none_or(is_held);
+        self.0
+            .iter_errors(document)
+            .map(|error| Complaint {
+                message: short(&error.to_string()),
+                instance: error.instance_path().to_string(),
+                schema: error.schema_path().to_string(),
+            })
+            .find(|complaint| !is_of_numbers(&complaint.schema) || judged(&complaint.instance))
     }
 
     /// Parses and validates a finished text.
@@ -94,27 +101,74 @@ impl Verifier {
     /// # Errors
     /// The text is not JSON or not valid: a bug, which the message says.
     pub fn verify(&self, text: &str) -> Result<Value, Failure> {
-        let bug = |what: String| {
+        self.judge(text).map_err(|what| {
             Failure::new(format!("the finished document failed its last check: {what}"))
                 .help("this is a bug in constrain: please report it with the schema and the seed")
-        };
-        let document = serde_json::from_str(text).map_err(|error| bug(error.to_string()))?;
+        })
+    }
+
+    /// Parses and validates a text of somebody else, which the engine accepts.
+    ///
+    /// # Errors
+    /// The validator does not agree.
+    pub fn confirm(&self, text: &str) -> Result<(), Failure> {
+        self.judge(text).map(drop).map_err(|what| {
+            Failure::new(format!(
+                "the engine accepts the text, the independent validator does not: {what}"
+            ))
+            .help("one of them is wrong: please report it with the schema and the text")
+        })
+    }
+
+    /// The document of a text, or what is wrong with it.
+    fn judge(&self, text: &str) -> Result<Value, String> {
+        let document = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match self.complaint(&document) {
             None => Ok(document),
-            Some(complaint) => Err(bug(format!(
-                "{} (document {}, schema {})",
-                complaint.message,
-                quote(&complaint.instance),
-                quote(&complaint.schema)
-            ))),
+            Some(Complaint { message, instance, schema }) => {
+                let (instance, schema) = (quote(&instance), quote(&schema));
+                Err(format!("{message} (document {instance}, schema {schema})"))
+            }
         }
+    }
+}
+
+/// Whether a keyword, named by the end of its place in the schema, can depend on the exact value of a number.
+fn is_of_numbers(schema: &str) -> bool {
+    const OTHERS: [&str; 9] = [
+        "required",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    ];
+    let keyword = schema.rsplit('/').next().unwrap_or(schema);
+    !OTHERS.contains(&keyword)
+}
+
+/// Whether the validator holds all numbers of a value as they were written, as far as that can be told from what it holds:
+/// integers beyond 64 bits, large numbers with a fraction and tiny ones are rounded to 53 bits, or to 0.
+fn is_held(value: &Value) -> bool {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().is_some_and(|float| float.is_normal() && float.abs() < EXACT)
+        }
+        Value::Array(items) => items.iter().all(is_held),
+        Value::Object(members) => members.values().all(is_held),
+        _ => true,
     }
 }
 
 /// The message of the validator, which may quote a whole document, cut and escaped.
 fn short(message: &str) -> String {
     let quoted = quote(message);
-    quoted.trim_matches('"').replace("\\\"", "\"")
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.unwrap_or(&quoted).replace("\\\"", "\"")
 }
 
 #[cfg(test)]
@@ -145,6 +199,28 @@ mod tests {
         {
             assert_eq!(verifier.verify(document).is_ok(), valid, "{document}");
         }
+    }
+
+    /// 2^64 + 4 is a multiple of 5, and 1e-400 is above 0; what the validator holds is neither.
+    #[test]
+    fn numbers_that_the_validator_cannot_hold_are_left_to_the_engine() {
+        let fives = verifier(r#"{"multipleOf": 5, "type": "integer"}"#).expect("compiles");
+        assert!(fives.verify("18446744073709551620").is_ok());
+        assert!(fives.verify("18446744073709551615").is_ok());
+        assert!(fives.verify("18446744073709551614").is_err());
+        assert!(fives.verify("7").is_err());
+        let schema = r#"{"items": {"exclusiveMinimum": 0}, "maxItems": 2}"#;
+        let verifier = verifier(schema).expect("compiles");
+        assert!(verifier.verify("[1e-400]").is_ok());
+        assert!(verifier.verify("[-1]").is_err());
+        assert!(verifier.verify("[1e-400, 1e300, 1]").is_err());
+    }
+
+    #[test]
+    fn a_complaint_keeps_its_quotes() {
+        let verifier = verifier(r#"{"type": "integer"}"#).expect("compiles");
+        let complaint = verifier.complaint(&serde_json::json!("x")).expect("a complaint");
+        assert_eq!(complaint.message, r#""x" is not of type "integer""#);
     }
 
     #[test]

@@ -102,13 +102,13 @@ impl Sequence {
         output: Output<'_>,
         out: &mut Vec<Thread>,
     ) {
-        let Step::OtherKey { node, class, seen } = frame.step else { return };
+        let Step::OtherKey { node, class, seen, listed } = frame.step else { return };
         let (Some(table), Some(spec)) = (program.object_table(node), program.object(node)) else {
             return;
         };
         let key = match literal {
-            Some(_) => text_of(program, literal),
-            None => {
+            Some(_) if listed => text_of(program, literal),
+            _ => {
                 self.consulted = true;
                 let key = output.last_string();
                 key.and_then(|key| serde_json::from_slice(key).ok())
@@ -368,7 +368,8 @@ impl Sequence {
             self.begin_terminal(program, choice.declared, stack, out);
         }
         for &(class, key) in &choice.others {
-            let stack = self.push(Step::OtherKey { node, class, seen }, depth, below);
+            let listed = program.states().get(key.state).is_listed();
+            let stack = self.push(Step::OtherKey { node, class, seen, listed }, depth, below);
             self.begin_terminal(program, key, stack, out);
         }
     }

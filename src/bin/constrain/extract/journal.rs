@@ -27,15 +27,16 @@ impl Journal {
     /// It cannot be written, or is something else than an output.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failure = |error| Failure::io("write", path, &error);
+        // What has no end, like a device, cannot be read again.
+        if path.metadata().is_ok_and(|old| !old.is_file()) {
+            let error = std::io::Error::other("not a regular file, which could be continued");
+            return Err(failure(error));
+        }
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).open(path).map_err(failure)?;
         let (mut done, mut whole) = (HashMap::new(), 0);
         for_each_line(&file, path, &mut |line| {
-            let stranger = || {
-                let name = quote(&path.to_string_lossy());
-                Failure::new(format!("{name} holds something else than rows of this program"))
-                    .help("name another file with --output, or remove this one")
-            };
+            let stranger = || stranger(path);
             if line.last() != Some(&b'\n') {
                 return is_torn(line).then_some(()).ok_or_else(stranger);
             }
@@ -98,6 +99,13 @@ impl Journal {
         self.done.insert(key.to_owned(), is_value);
         Ok(())
     }
+}
+
+/// The failure for an output that somebody else wrote.
+pub fn stranger(path: &Path) -> Failure {
+    let name = quote(&path.to_string_lossy());
+    Failure::new(format!("{name} holds something else than rows of this program"))
+        .help("name another file with --output, or remove this one")
 }
 
 /// Where an output is written anew.

@@ -196,6 +196,25 @@ impl ExtractArgs {
         [self.output.clone(), journal, copy].into_iter().chain(self.html.clone()).collect()
     }
 
+    /// Refuses to overwrite what is read, what is written as well, and a table of somebody else.
+    fn keep_apart(&self) -> Result<(), Failure> {
+        let journal = self.format.journal(&self.output);
+        let copy = journal::copy(&journal);
+        let ask = &self.ask;
+        let read: Vec<&Path> =
+            ask.schema.files().chain([&*self.input]).chain(ask.examples.as_deref()).collect();
+        for output in [&self.output, &journal, &copy].into_iter().chain(&self.html) {
+            input::keep_apart(output, read.iter().copied())?;
+        }
+        if let Some(html) = &self.html {
+            input::keep_apart(html, [&*self.output, &*journal, &*copy])?;
+        }
+        if journal != self.output && self.output.exists() && !journal.exists() {
+            return Err(journal::stranger(&self.output));
+        }
+        Ok(())
+    }
+
     /// The keys of all documents. Tells what is hardly what the user wanted.
     fn keys(&self, docs: &Docs, verbosity: &Verbosity) -> Result<HashSet<String>, Failure> {
         let (mut keys, mut are_bad) = (HashSet::new(), true);
@@ -226,6 +245,7 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
     for path in args.html.iter().chain([&args.output]) {
         input::check_place_of(path)?;
     }
+    args.keep_apart()?;
     let wants_figures = args.details || args.html.is_some();
     let ask = Ask::read(&args.ask, wants_figures)?;
     let docs = Docs {
