@@ -1,7 +1,6 @@
-//! A copy of the project, with a sample of mutants in it.
+//! A copy of the project, with all mutants in it.
 
-use crate::find::{Mutant, mutants};
-use proc_macro2::LineColumn;
+use crate::find::{Edit, Mutant, mutants};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -13,64 +12,57 @@ use std::process::{Command, Stdio};
 const ENGINE: [&str; 8] =
     ["expr", "grammar", "machine", "mask", "matcher", "schema", "cost", "constraint"];
 
-/// What turns a mutant on. The functions stand for operators.
-const SWITCH: &str = r#"#![allow(dead_code, missing_docs)]
-use std::sync::OnceLock;
-pub(crate) fn on(number: u32) -> bool {
-    static ACTIVE: OnceLock<u32> = OnceLock::new();
-    *ACTIVE.get_or_init(|| std::env::var("MUTANT").ok().and_then(|n| n.parse().ok()).unwrap_or(0)) == number
-}
-pub(crate) fn lt<T: PartialOrd + ?Sized>(on: bool, a: &T, b: &T) -> bool { if on { a <= b } else { a < b } }
-pub(crate) fn le<T: PartialOrd + ?Sized>(on: bool, a: &T, b: &T) -> bool { if on { a < b } else { a <= b } }
-pub(crate) fn gt<T: PartialOrd + ?Sized>(on: bool, a: &T, b: &T) -> bool { if on { a >= b } else { a > b } }
-pub(crate) fn ge<T: PartialOrd + ?Sized>(on: bool, a: &T, b: &T) -> bool { if on { a > b } else { a >= b } }
-pub(crate) fn eq<T: PartialEq + ?Sized>(on: bool, a: &T, b: &T) -> bool { (a == b) ^ on }
-pub(crate) fn ne<T: PartialEq + ?Sized>(on: bool, a: &T, b: &T) -> bool { (a != b) ^ on }
-use std::ops::{Add, Sub};
-pub(crate) fn add<T: Add<Output = T> + Sub<Output = T>>(on: bool, a: T, b: T) -> T { if on { a - b } else { a + b } }
-pub(crate) fn sub<T: Add<Output = T> + Sub<Output = T>>(on: bool, a: T, b: T) -> T { if on { a + b } else { a - b } }
-"#;
+/// The module that turns mutants on.
+const SWITCH: &str = include_str!("../switch.rs");
 
 struct File {
+    /// From the root of the project.
     path: PathBuf,
     source: String,
     mutants: Vec<Mutant>,
 }
+
+/// Where the text of a mutant is in its file of the copy: line and column, both from 1, the end not included.
+type Extent = ((usize, usize), (usize, usize));
 
 /// See the [module](self).
 pub struct Copy {
     folder: PathBuf,
     files: Vec<File>,
     /// File and place in it; the number of a mutant is its place here, from 1.
-    chosen: Vec<(usize, usize)>,
-    refused: BTreeSet<(usize, usize)>,
+    all: Vec<(usize, usize)>,
+    /// Numbers of those that do not compile.
+    refused: BTreeSet<usize>,
 }
 
 impl Copy {
-    /// Reads the engine of a copy and finds what can be mutated.
-    pub fn open(folder: &str) -> Result<Self, Box<dyn Error>> {
-        let folder = fs::canonicalize(folder)?;
+    /// Reads the engine of a project and copies what is not the engine. In the folder may be an earlier copy: files that
+    /// are as they should be stay, with their times.
+    pub fn open(project: &str, folder: &str) -> Result<Self, Box<dyn Error>> {
+        fs::create_dir_all(folder)?;
+        let (project, folder) = (fs::canonicalize(project)?, fs::canonicalize(folder)?);
+        let mut paths = Vec::new();
+        list(&project, Path::new(""), &mut paths)?;
         let mut files = Vec::new();
-        for module in ENGINE {
-            let file = folder.join("src").join(format!("{module}.rs"));
-            if file.exists() {
-                files.push(read(&file)?);
+        for path in paths {
+            if in_engine(&path) {
+                let source = fs::read_to_string(project.join(&path))?;
+                let mutants =
+                    mutants(&source).map_err(|error| format!("{}: {error}", path.display()))?;
+                files.push(File { path, source, mutants });
+            } else {
+                let mut text = fs::read(project.join(&path))?;
+                if path == Path::new("src/lib.rs") {
+                    text.splice(..0, *b"#![allow(warnings)]\n");
+                    text.extend(b"\nmod mutants;\n");
+                }
+                write_changed(&folder.join(path), &text)?;
             }
-            read_all(&folder.join("src").join(module), &mut files)?;
         }
-        fs::write(folder.join("src/mutants.rs"), SWITCH)?;
-        let root = folder.join("src/lib.rs");
-        let mut text = fs::read_to_string(&root)?;
-        if !text.contains("mod mutants;") {
-            text.push_str("\nmod mutants;\n");
-            fs::write(root, text)?;
-        }
-        Ok(Self { folder, files, chosen: Vec::new(), refused: BTreeSet::new() })
-    }
-
-    /// How many mutants there are.
-    pub fn len(&self) -> usize {
-        self.files.iter().map(|file| file.mutants.len()).sum()
+        write_changed(&folder.join("src/mutants.rs"), SWITCH.as_bytes())?;
+        let places = |file: usize| (0..files[file].mutants.len()).map(move |place| (file, place));
+        let all = (0..files.len()).flat_map(places).collect();
+        Ok(Self { folder, files, all, refused: BTreeSet::new() })
     }
 
     /// Where it is.
@@ -78,111 +70,120 @@ impl Copy {
         &self.folder
     }
 
-    /// Draws `count` mutants that do not overlap. Their order is drawn too: any beginning of a run is a fair sample.
-    pub fn draw(&mut self, count: usize, seed: u64) {
-        let mut all: Vec<(usize, usize)> = (0..self.files.len())
-            .flat_map(|file| (0..self.files[file].mutants.len()).map(move |place| (file, place)))
-            .collect();
-        let mut random = seed;
-        while self.chosen.len() < count && !all.is_empty() {
-            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-            let next = all.swap_remove(((random >> 33) as usize) % all.len());
-            let range = |(file, place): (usize, usize)| {
-                let edits = &self.files[file].mutants[place].edits;
-                (edits.iter().map(|edit| edit.0).min(), edits.iter().map(|edit| edit.0).max())
-            };
-            let (first, last) = range(next);
-            let overlaps = |&other: &(usize, usize)| {
-                other.0 == next.0 && range(other).0 <= last && range(other).1 >= first
-            };
-            if !self.chosen.iter().any(overlaps) {
-                self.chosen.push(next);
-            }
-        }
+    /// The numbers of all mutants.
+    pub fn numbers(&self) -> std::ops::RangeInclusive<usize> {
+        1..=self.all.len()
     }
 
-    /// The mutants that are in the copy with their numbers, as `file:line function: what`.
-    pub fn drawn(&self) -> Vec<(usize, String)> {
-        let viable = self.chosen.iter().enumerate().filter(|(_, at)| !self.refused.contains(at));
-        viable
-            .map(|(index, &(file, place))| {
-                let (file, mutant) = (&self.files[file], &self.files[file].mutants[place]);
-                let path = file.path.strip_prefix(&self.folder).unwrap_or(&file.path);
-                (index + 1, format!("{}:{} {}", path.display(), mutant.line, mutant.what))
-            })
-            .collect()
+    /// A mutant as `file:line:column function: what`.
+    pub fn name(&self, number: usize) -> String {
+        let (file, place) = self.all[number - 1];
+        let (file, mutant) = (&self.files[file], &self.files[file].mutants[place]);
+        let (line, column) = (mutant.place.line, mutant.place.column + 1);
+        format!("{}:{line}:{column} {}", file.path.display(), mutant.what)
     }
 
-    /// Writes the copy, and takes out what does not compile; says how many that are.
-    pub fn settle(&mut self) -> Result<usize, Box<dyn Error>> {
+    /// Writes the copy, and takes out what does not compile, of which some may be known.
+    pub fn settle(&mut self, refused: &[usize]) -> Result<Vec<usize>, Box<dyn Error>> {
+        self.refused.extend(refused);
         loop {
-            self.write()?;
+            let extents = self.write()?;
             let wrong = self.errors()?;
             if wrong.is_empty() {
-                return Ok(self.refused.len());
+                return Ok(self.refused.iter().copied().collect());
             }
-            let before = self.refused.len();
-            for &(file, place) in &self.chosen {
-                let mutant = &self.files[file].mutants[place];
-                let lines = mutant.edits.iter().map(|edit| edit.0.line);
-                let (first, last) = (lines.clone().min(), lines.max());
-                let path = &self.files[file].path;
-                let hit = |at: &(PathBuf, usize)| {
-                    &at.0 == path && first <= Some(at.1) && Some(at.1) <= last
-                };
-                if wrong.iter().any(hit) {
-                    self.refused.insert((file, place));
-                }
-            }
-            if self.refused.len() == before {
+            let guilty: Vec<usize> =
+                wrong.iter().flat_map(|error| self.guilty(error, &extents)).collect();
+            if guilty.is_empty() {
                 return Err(format!("errors that no mutant explains: {wrong:?}").into());
             }
+            println!("{} errors, {} mutants taken out", wrong.len(), guilty.len());
+            self.refused.extend(guilty);
         }
     }
 
-    fn write(&self) -> Result<(), Box<dyn Error>> {
-        for (number, file) in self.files.iter().enumerate() {
-            let mut edits: Vec<(LineColumn, String)> = Vec::new();
-            for (index, at) in self.chosen.iter().enumerate() {
-                if at.0 == number && !self.refused.contains(at) {
-                    let switch = format!("crate::mutants::on({})", index + 1);
-                    let mutant = &file.mutants[at.1];
-                    edits.extend(
-                        mutant
-                            .edits
-                            .iter()
-                            .map(|(place, text)| (*place, text.replace("{}", &switch))),
-                    );
-                }
-            }
-            let text = apply(&file.source, edits);
-            if fs::read_to_string(&file.path)? != text {
-                fs::write(&file.path, text)?;
-            }
+    /// Those that an error is about: the innermost one around one of its spans, the main ones first; or all those on
+    /// their lines.
+    fn guilty(&self, spans: &[Span], extents: &[Option<Extent>]) -> Vec<usize> {
+        let in_file = |number: &usize, span: &Span| {
+            let (file, _) = self.all[number - 1];
+            self.files[file].path == span.file
+        };
+        let around = |span: &Span| {
+            let holds = |number: &usize| {
+                in_file(number, span)
+                    && extents[number - 1]
+                        .is_some_and(|(start, end)| start <= span.start && span.end <= end)
+            };
+            self.numbers().rfind(holds)
+        };
+        if let Some(number) = spans.iter().find_map(around) {
+            return vec![number];
         }
-        Ok(())
+        let beside = |number: &usize| {
+            let beside = |span: &Span| {
+                in_file(number, span)
+                    && extents[number - 1]
+                        .is_some_and(|(start, end)| start.0 <= span.end.0 && span.start.0 <= end.0)
+            };
+            spans.iter().any(beside)
+        };
+        self.numbers().filter(beside).collect()
     }
 
-    /// Files and lines of the errors of the compiler.
-    fn errors(&self) -> Result<Vec<(PathBuf, usize)>, Box<dyn Error>> {
+    /// Writes the files of the engine; says where in them the mutants are.
+    fn write(&self) -> Result<Vec<Option<Extent>>, Box<dyn Error>> {
+        let mut extents = vec![None; self.all.len()];
+        let mut first = 1;
+        for file in &self.files {
+            let numbers = first..first + file.mutants.len();
+            first = numbers.end;
+            let taken = numbers.zip(&file.mutants).filter(|at| !self.refused.contains(&at.0));
+            let (text, found) = apply(&file.source, taken);
+            write_changed(&self.folder.join(&file.path), text.as_bytes())?;
+            found.into_iter().for_each(|(number, extent)| extents[number - 1] = Some(extent));
+        }
+        Ok(extents)
+    }
+
+    /// What the compiler says is wrong: the spans of each error, the main ones first.
+    fn errors(&self) -> Result<Vec<Vec<Span>>, Box<dyn Error>> {
         let output = cargo(&self.folder).args(["check", "--lib"]).args(BUILD).output()?;
         let mut wrong = Vec::new();
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let message: Value = serde_json::from_str(line)?;
-            if message["message"]["level"] != "error" {
-                continue;
-            }
-            for span in message["message"]["spans"].as_array().into_iter().flatten() {
-                let name = span["file_name"].as_str().unwrap_or_default();
-                let lines = span["line_start"].as_u64().unwrap_or(0)
-                    ..=span["line_end"].as_u64().unwrap_or(0);
-                wrong.extend(lines.map(|line| (self.folder.join(name), line as usize)));
+            let message = &message["message"];
+            let spans = message["spans"].as_array().filter(|_| message["level"] == "error");
+            let (mut main, other): (Vec<&Value>, Vec<&Value>) =
+                spans.into_iter().flatten().partition(|span| span["is_primary"] == true);
+            main.extend(other);
+            if !main.is_empty() {
+                wrong.push(main.into_iter().map(Span::read).collect());
             }
         }
         if wrong.is_empty() && !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }
         Ok(wrong)
+    }
+}
+
+/// A place that the compiler speaks of.
+#[derive(Debug)]
+struct Span {
+    file: PathBuf,
+    start: (usize, usize),
+    end: (usize, usize),
+}
+
+impl Span {
+    fn read(span: &Value) -> Self {
+        let number = |name: &str| span[name].as_u64().unwrap_or(0) as usize;
+        Self {
+            file: span["file_name"].as_str().unwrap_or_default().into(),
+            start: (number("line_start"), number("column_start")),
+            end: (number("line_end"), number("column_end")),
+        }
     }
 }
 
@@ -197,39 +198,135 @@ pub fn cargo(folder: &Path) -> Command {
     command
 }
 
-fn read(path: &Path) -> Result<File, Box<dyn Error>> {
-    let source = fs::read_to_string(path)?;
-    let mutants = mutants(&source).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(File { path: path.to_owned(), source, mutants })
+/// Whether a file is one of the engine's, and not for tests.
+fn in_engine(path: &Path) -> bool {
+    let in_module = |module: &str| {
+        let folder = Path::new("src").join(module);
+        path.starts_with(&folder) || path == folder.with_extension("rs")
+    };
+    path.extension().is_some_and(|end| end == "rs")
+        && !path.ends_with("tests.rs")
+        && ENGINE.iter().any(|module| in_module(module))
 }
 
-/// Reads the files of a folder and of those in it, but for tests.
-fn read_all(folder: &Path, files: &mut Vec<File>) -> Result<(), Box<dyn Error>> {
-    if !folder.is_dir() {
-        return Ok(());
+/// The files of a project without what is built and what git keeps, in order.
+fn list(project: &Path, folder: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(project.join(folder))? {
+        entries.push(entry?);
     }
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)?
-        .map(|entry| Ok(entry?.path()))
-        .collect::<Result<_, std::io::Error>>()?;
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            read_all(&path, files)?;
-        } else if path.extension().is_some_and(|end| end == "rs") && !path.ends_with("tests.rs") {
-            files.push(read(&path)?);
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let path = folder.join(&name);
+        if name == ".git" || name == "target" {
+            continue;
+        } else if entry.file_type()?.is_dir() {
+            list(project, &path, paths)?;
+        } else {
+            paths.push(path);
         }
     }
     Ok(())
 }
 
-/// The source with texts put in, the later places first.
-fn apply(source: &str, mut edits: Vec<(LineColumn, String)>) -> String {
-    edits.sort_by_key(|edit| edit.0);
-    let mut lines: Vec<String> = source.split('\n').map(str::to_owned).collect();
-    for (place, text) in edits.into_iter().rev() {
-        let line = &mut lines[place.line - 1];
-        let at = line.char_indices().nth(place.column).map_or(line.len(), |(at, _)| at);
-        line.insert_str(at, &text);
+/// Writes a file if it has another content.
+fn write_changed(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    if fs::read(path).is_ok_and(|old| old == content) {
+        return Ok(());
     }
-    lines.join("\n")
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, content)
+}
+
+/// The source with mutants put in, and where they are.
+fn apply<'a>(
+    source: &str,
+    mutants: impl Iterator<Item = (usize, &'a Mutant)>,
+) -> (String, Vec<(usize, Extent)>) {
+    let mut edits: Vec<(usize, &Edit)> = mutants
+        .flat_map(|(number, mutant)| mutant.edits.iter().map(move |edit| (number, edit)))
+        .collect();
+    // At one place the inner ones close first, then outer ones open first.
+    edits.sort_by_key(|(number, edit)| {
+        let order = if edit.opens { *number } else { usize::MAX - number };
+        (edit.place, edit.opens, order)
+    });
+    let mut edits = edits.into_iter().peekable();
+    let mut extents: Vec<(usize, Extent)> = Vec::new();
+    let mut lines = Vec::new();
+    for (line, text) in source.split('\n').enumerate() {
+        let (mut out, mut length) = (String::new(), 0);
+        let here = text.chars().map(Some).chain([None]);
+        for (column, letter) in here.enumerate() {
+            while let Some((number, edit)) = edits
+                .next_if(|(_, edit)| (edit.place.line, edit.place.column) == (line + 1, column))
+            {
+                let start = (line + 1, length + 1);
+                let text = edit.text.replace("{}", &number.to_string());
+                length += text.chars().count();
+                out.push_str(&text);
+                let end = (line + 1, length + 1);
+                match extents.iter_mut().find(|extent| extent.0 == number) {
+                    Some((_, extent)) => extent.1 = end,
+                    None => extents.push((number, (start, end))),
+                }
+            }
+            length += usize::from(letter.is_some());
+            out.extend(letter);
+        }
+        lines.push(out);
+    }
+    (lines.join("\n"), extents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_stand_in_each_other() -> syn::Result<()> {
+        let source = "fn f(a: u8) -> bool {\n    a + 1 < 2 && a != 3\n}";
+        let found = mutants(source)?;
+        let (text, extents) = apply(source, (1..).zip(&found));
+        let lines: Vec<&str> = text.lines().collect();
+        let switch = |number| format!("crate::mutants::on({number})");
+        let returns = |number, value| format!(" if {} {{ return {value}; }}", switch(number));
+        assert_eq!(
+            lines[0],
+            format!("fn f(a: u8) -> bool {{{}{}", returns(1, "true"), returns(2, "false"))
+        );
+        let sum = "crate::mutants::add(5, (a), ( /* + */ 1))";
+        let less = format!("crate::mutants::lt(4, &({sum}), &( /* < */ 2))");
+        let other = "crate::mutants::ne(6, &(a), &( /* != */ 3))";
+        assert_eq!(lines[1], format!("    (({less}) || {}) && {other}", switch(3)));
+        let (_, (start, end)) = extents.into_iter().find(|it| it.0 == 5).unwrap_or_default();
+        assert_eq!(&lines[1][start.1 - 1..end.1 - 1], sum);
+        Ok(())
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_innermost_mutant() -> Result<(), Box<dyn Error>> {
+        let source = "fn f(a: u8) -> bool {\n    a + 1 < 2\n}";
+        let path = PathBuf::from("src/expr.rs");
+        let mutants = mutants(source)?;
+        let (_, found) = apply(source, (1..).zip(&mutants));
+        let mut extents = vec![None; mutants.len()];
+        found.into_iter().for_each(|(number, extent)| extents[number - 1] = Some(extent));
+        let copy = Copy {
+            folder: PathBuf::new(),
+            all: (0..mutants.len()).map(|place| (0, place)).collect(),
+            files: vec![File { path: path.clone(), source: source.to_owned(), mutants }],
+            refused: BTreeSet::new(),
+        };
+        let span = |start, end| Span { file: path.clone(), start: (2, start), end: (2, end) };
+        let ((_, sum), (_, end)) = extents[3].ok_or("the sum")?;
+        assert_eq!(copy.guilty(&[span(sum, end)], &extents), [4]);
+        assert_eq!(copy.guilty(&[span(sum - 1, end)], &extents), [3]);
+        // The return is in no mutant: those on the line are taken out.
+        assert_eq!(copy.guilty(&[span(1, 2)], &extents), [3, 4]);
+        Ok(())
+    }
 }

@@ -1,21 +1,37 @@
-//! The places of a source file that can be mutated, each by text that is put before or after something, without
-//! a new line: so what the compiler refuses is found by its line.
+//! The places of a source file that can be mutated, each by text that is put before or after something: so mutants may
+//! stand in each other. No text has a new line: lines keep their numbers.
 
 use proc_macro2::LineColumn;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+/// Text that goes in at a place, `{}` standing for the mutant's number: it opens something after it, or closes
+/// something before it.
+#[derive(Debug, Clone)]
+pub struct Edit {
+    pub place: LineColumn,
+    pub opens: bool,
+    pub text: String,
+}
+
 /// What a mutant does to its place.
 #[derive(Debug, Clone)]
 pub struct Mutant {
-    /// Text that goes in at a place, `{}` standing for the mutant's switch.
-    pub edits: Vec<(LineColumn, String)>,
-    pub line: usize,
+    pub edits: Vec<Edit>,
+    pub place: LineColumn,
     /// In words, for the report.
     pub what: String,
 }
 
-/// The mutants of a file.
+fn open(place: LineColumn, text: impl Into<String>) -> Edit {
+    Edit { place, opens: true, text: text.into() }
+}
+
+fn close(place: LineColumn, text: impl Into<String>) -> Edit {
+    Edit { place, opens: false, text: text.into() }
+}
+
+/// The mutants of a file, the outer ones before those in them.
 pub fn mutants(source: &str) -> syn::Result<Vec<Mutant>> {
     let file = syn::parse_file(source)?;
     let mut finder = Finder::default();
@@ -32,10 +48,10 @@ struct Finder {
 }
 
 impl Finder {
-    fn add(&mut self, line: usize, edits: Vec<(LineColumn, String)>, what: String) {
+    fn add(&mut self, edits: Vec<Edit>, what: String) {
         if self.constant == 0 {
-            let what = format!("{}: {what}", self.function);
-            self.found.push(Mutant { edits, line, what });
+            let (place, what) = (edits[0].place, format!("{}: {what}", self.function));
+            self.found.push(Mutant { edits, place, what });
         }
     }
 
@@ -44,10 +60,10 @@ impl Finder {
         if block.stmts.is_empty() {
             return;
         }
-        let open = block.brace_token.span.open().end();
+        let start = block.brace_token.span.open().end();
         for value in values(output) {
-            let text = format!(" if {{}} {{ return {value}; }}");
-            self.add(open.line, vec![(open, text)], format!("returns {value}").trim().to_owned());
+            let text = format!(" if crate::mutants::on({{}}) {{ return {value}; }}");
+            self.add(vec![open(start, text)], format!("returns {value}").trim().to_owned());
         }
     }
 
@@ -76,8 +92,19 @@ impl Finder {
             return;
         }
         let span = condition.span();
-        let edits = vec![(span.start(), "{} ^ (".to_owned()), (span.end(), ")".to_owned())];
-        self.add(span.start().line, edits, "negated condition".to_owned());
+        let edits = vec![open(span.start(), "crate::mutants::on({}) ^ ("), close(span.end(), ")")];
+        self.add(edits, "negated condition".to_owned());
+    }
+
+    /// An operand before a lazy operator counts for nothing: the other one alone decides.
+    fn drop_left(&mut self, item: &syn::ExprBinary) {
+        let (sign, switch) = match item.op {
+            syn::BinOp::And(_) => ("&&", ") || crate::mutants::on({}))"),
+            _ => ("||", ") && !crate::mutants::on({}))"),
+        };
+        let left = item.left.span();
+        let edits = vec![open(left.start(), "(("), close(left.end(), switch)];
+        self.add(edits, format!("the left of {sign} dropped"));
     }
 }
 
@@ -132,35 +159,33 @@ impl<'a> Visit<'a> for Finder {
         let (left, right) = (item.left.span(), item.right.span());
         let (start, end) = (left.start(), right.end());
         let operator = |from: &str, to: &str| format!("{from} became {to}");
-        // An operand before a lazy operator counts for nothing: the other one alone decides.
-        let (before, what) = match item.op {
-            And(_) if !has_let(&item.left) => ("({} || ", "the left of && dropped".to_owned()),
-            Or(_) => ("(!{} && ", "the left of || dropped".to_owned()),
-            Lt(_) => ("crate::mutants::lt", operator("<", "<=")),
-            Le(_) => ("crate::mutants::le", operator("<=", "<")),
-            Gt(_) => ("crate::mutants::gt", operator(">", ">=")),
-            Ge(_) => ("crate::mutants::ge", operator(">=", ">")),
-            Eq(_) => ("crate::mutants::eq", operator("==", "!=")),
-            Ne(_) => ("crate::mutants::ne", operator("!=", "==")),
-            Add(_) => ("crate::mutants::add", operator("+", "-")),
-            Sub(_) => ("crate::mutants::sub", operator("-", "+")),
+        let (function, what) = match item.op {
+            And(_) | Or(_) if !has_let(&item.left) => {
+                self.drop_left(item);
+                return visit::visit_expr_binary(self, item);
+            }
+            Lt(_) => ("lt", operator("<", "<=")),
+            Le(_) => ("le", operator("<=", "<")),
+            Gt(_) => ("gt", operator(">", ">=")),
+            Ge(_) => ("ge", operator(">=", ">")),
+            Eq(_) => ("eq", operator("==", "!=")),
+            Ne(_) => ("ne", operator("!=", "==")),
+            Add(_) => ("add", operator("+", "-")),
+            Sub(_) => ("sub", operator("-", "+")),
             _ => return visit::visit_expr_binary(self, item),
         };
-        let mut edits = match item.op {
-            And(_) | Or(_) => vec![(start, format!("{before}(")), (left.end(), "))".to_owned())],
-            // The operator between two closures of the operands: `lt(switch, &(a), &(b))` in the place of `a < b`.
-            Add(_) | Sub(_) => {
-                vec![(start, format!("{before}({{}}, (")), (left.end(), "), (".to_owned())]
-            }
-            _ => vec![(start, format!("{before}({{}}, &(")), (left.end(), "), &(".to_owned())],
-        };
-        if !matches!(item.op, And(_) | Or(_)) {
-            let operator = item.op.span();
-            edits.push((operator.start(), "/*".to_owned()));
-            edits.push((operator.end(), "*/".to_owned()));
-            edits.push((end, "))".to_owned()));
-        }
-        self.add(start.line, edits, what);
+        // `lt(17, &(a), &(b))` in the place of `a < b`.
+        let by = if matches!(item.op, Add(_) | Sub(_)) { "(" } else { "&(" };
+        let sign = item.op.span();
+        let edits = vec![
+            open(start, format!("crate::mutants::{function}({{}}, {by}")),
+            close(left.end(), format!("), {by}")),
+            // With a blank: `/*!` begins a comment of another kind.
+            open(sign.start(), "/* "),
+            close(sign.end(), " */"),
+            close(end, "))"),
+        ];
+        self.add(edits, what);
         visit::visit_expr_binary(self, item);
     }
 }
