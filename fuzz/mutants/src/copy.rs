@@ -2,7 +2,7 @@
 
 use crate::find::{Edit, Mutant, mutants};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,7 @@ pub struct Copy {
     files: Vec<File>,
     /// File and place in it; the number of a mutant is its place here, from 1.
     all: Vec<(usize, usize)>,
+    names: Vec<String>,
     /// Numbers of those that do not compile.
     refused: BTreeSet<usize>,
 }
@@ -62,7 +63,8 @@ impl Copy {
         write_changed(&folder.join("src/mutants.rs"), SWITCH.as_bytes())?;
         let places = |file: usize| (0..files[file].mutants.len()).map(move |place| (file, place));
         let all = (0..files.len()).flat_map(places).collect();
-        Ok(Self { folder, files, all, refused: BTreeSet::new() })
+        let names = names(&files);
+        Ok(Self { folder, files, all, names, refused: BTreeSet::new() })
     }
 
     /// Where it is.
@@ -75,12 +77,9 @@ impl Copy {
         1..=self.all.len()
     }
 
-    /// A mutant as `file:line:column function: what`.
-    pub fn name(&self, number: usize) -> String {
-        let (file, place) = self.all[number - 1];
-        let (file, mutant) = (&self.files[file], &self.files[file].mutants[place]);
-        let (line, column) = (mutant.place.line, mutant.place.column + 1);
-        format!("{}:{line}:{column} {}", file.path.display(), mutant.what)
+    /// A mutant as `file:line:column function: what`, with `(2)` after it if another one has this name.
+    pub fn name(&self, number: usize) -> &str {
+        &self.names[number - 1]
     }
 
     /// Writes the copy, and takes out what does not compile, of which some may be known.
@@ -187,9 +186,23 @@ impl Span {
     }
 }
 
-/// How everything is built.
-pub const BUILD: [&str; 4] =
-    ["--no-default-features", "--features=cli", "--message-format=json", "--locked"];
+/// How everything is built: debug assertions stay, and optimised tests take half the time.
+pub const BUILD: [&str; 14] = [
+    "--no-default-features",
+    "--features=cli",
+    "--message-format=json",
+    "--locked",
+    "--config=profile.dev.debug=0",
+    "--config=profile.test.debug=0",
+    "--config=profile.dev.package.constrain.opt-level=2",
+    "--config=profile.test.package.constrain.opt-level=2",
+    "--config=profile.dev.package.constrain.codegen-units=4",
+    "--config=profile.test.package.constrain.codegen-units=4",
+    "--config=profile.dev.package.constrain.debug=0",
+    "--config=profile.test.package.constrain.debug=0",
+    "--config=profile.dev.incremental=false",
+    "--config=profile.test.incremental=false",
+];
 
 /// Cargo in a folder, quiet.
 pub fn cargo(folder: &Path) -> Command {
@@ -198,14 +211,29 @@ pub fn cargo(folder: &Path) -> Command {
     command
 }
 
+/// What the mutants are called, in their order.
+fn names(files: &[File]) -> Vec<String> {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mutants = files.iter().flat_map(|file| file.mutants.iter().map(move |it| (file, it)));
+    let names = mutants.map(|(file, mutant)| {
+        let (line, column) = (mutant.place.line, mutant.place.column + 1);
+        let name = format!("{}:{line}:{column} {}", file.path.display(), mutant.what);
+        let count = known.entry(name.clone()).or_default();
+        *count += 1;
+        if *count == 1 { name } else { format!("{name} ({count})") }
+    });
+    names.collect()
+}
+
 /// Whether a file is one of the engine's, and not for tests.
 fn in_engine(path: &Path) -> bool {
     let in_module = |module: &str| {
         let folder = Path::new("src").join(module);
         path.starts_with(&folder) || path == folder.with_extension("rs")
     };
-    path.extension().is_some_and(|end| end == "rs")
-        && !path.ends_with("tests.rs")
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".rs")
+        && !name.ends_with("tests.rs")
         && ENGINE.iter().any(|module| in_module(module))
 }
 
@@ -318,6 +346,7 @@ mod tests {
         let copy = Copy {
             folder: PathBuf::new(),
             all: (0..mutants.len()).map(|place| (0, place)).collect(),
+            names: Vec::new(),
             files: vec![File { path: path.clone(), source: source.to_owned(), mutants }],
             refused: BTreeSet::new(),
         };

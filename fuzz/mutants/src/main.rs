@@ -17,6 +17,8 @@
 //! By hand: 17 is the `<` of a bound. Of 700 tests 12 come there with both sides equal; the quickest of them takes 0.01 s
 //! and passes, the second fails: caught after 0.02 s.
 //!
+//! By hand: `mutants-names` in the copy has the numbers, `MUTANT=17 cargo test` there runs the tests with one.
+//!
 //! Usage: `mutants PROJECT COPY SECONDS [again]`. COPY is made or brought up to date, builds go to its `target` folder or to
 //! `CARGO_TARGET_DIR`. What is known (verdicts, what does not compile, what tests reach) is in files `mutants-*` in COPY, so
 //! that a second start goes on where the first one was: mutants that were missed because the time was up are judged
@@ -47,6 +49,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut copy = Copy::open(project, folder)?;
     println!("{} mutants in the engine", copy.numbers().count());
+    let names = copy.numbers().map(|number| format!("{number} {}\n", copy.name(number)));
+    fs::write(copy.folder().join("mutants-names"), names.collect::<String>())?;
     let refused = settle(&mut copy)?;
     println!("{} do not compile", refused.len());
     let tests = judge::tests(&copy, &copy.folder().join("mutants-reach"))?;
@@ -64,9 +68,10 @@ fn settle(copy: &mut Copy) -> Result<Vec<usize>, Box<dyn Error>> {
     let known = fs::read_to_string(&notes).unwrap_or_default();
     let known: Vec<&str> = known.lines().collect();
     let known: Vec<usize> =
-        copy.numbers().filter(|&number| known.contains(&&*copy.name(number))).collect();
+        copy.numbers().filter(|&number| known.contains(&copy.name(number))).collect();
     let refused = copy.settle(&known)?;
-    let names: Vec<String> = refused.iter().map(|&number| copy.name(number) + "\n").collect();
+    let names: Vec<String> =
+        refused.iter().map(|&number| format!("{}\n", copy.name(number))).collect();
     fs::write(notes, names.concat())?;
     Ok(refused)
 }
@@ -78,7 +83,7 @@ fn open(
     results: &Results,
     (seconds, again): (f64, bool),
 ) -> Vec<usize> {
-    let is_open = |&number: &usize| match results.get(&copy.name(number)) {
+    let is_open = |&number: &usize| match results.get(copy.name(number)) {
         _ if refused.contains(&number) => false,
         None => true,
         Some(Verdict::Caught(_)) => false,
@@ -103,7 +108,7 @@ impl Run<'_> {
     fn all(&mut self, open: &[usize], results: &mut Results) -> Result<(), Box<dyn Error>> {
         let (began, mut caught) = (Instant::now(), 0);
         for (done, &number) in open.iter().enumerate() {
-            let (name, verdict) = (self.copy.name(number), self.one(number)?);
+            let (name, verdict) = (self.copy.name(number).to_owned(), self.one(number)?);
             match verdict {
                 Verdict::Caught(_) => caught += 1,
                 _ => println!("{name}  {verdict}"),

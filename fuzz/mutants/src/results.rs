@@ -89,17 +89,17 @@ impl Results {
         let mut text = String::new();
         for number in copy.numbers() {
             let name = copy.name(number);
-            let column = match self.verdicts.get(&name) {
+            let column = match self.verdicts.get(name) {
                 _ if refused.contains(&number) => 1,
                 None => 5,
                 Some(Verdict::Caught(_)) => 2,
                 Some(Verdict::Missed(_) | Verdict::Left(..)) => 3,
                 Some(Verdict::Unreached) => 4,
             };
-            if let (3 | 4, Some(verdict)) = (column, self.verdicts.get(&name)) {
+            if let (3 | 4, Some(verdict)) = (column, self.verdicts.get(name)) {
                 text += &format!("{name}  {}\n", verdict.to_string().replace('\t', " "));
             }
-            for key in [module(&name), "all".to_owned()] {
+            for key in [module(name), "all".to_owned()] {
                 let row = rows.entry(key).or_default();
                 row[0] += 1;
                 row[column] += 1;
