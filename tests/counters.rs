@@ -116,25 +116,47 @@ impl Counted {
     }
 }
 
-#[test]
-fn every_count_within_every_bound() {
-    for counted in &COUNTED {
-        let vocabulary = counted.vocabulary();
-        let ids: BTreeMap<Vec<u8>, TokenId> =
-            vocabulary.text_tokens().map(|(id, text)| (text.to_vec(), id)).collect();
-        for min in 0..=MOST {
-            for max in (min..=MOST).map(Some).chain([None]) {
-                let constraint = counted.constraint(&vocabulary, min, max);
-                let mut matcher = constraint.matcher();
-                matcher.accept_bytes(counted.open.as_bytes()).unwrap();
-                let most = max.unwrap_or(30_000);
-                for n in 0..=max.unwrap_or(MOST) {
-                    counted.check(&mut matcher, &ids, n, (min, most));
-                    if n < most {
-                        matcher.accept_bytes((counted.item)(n).as_bytes()).unwrap();
-                    }
+fn check_every_count(counted: &Counted) {
+    let vocabulary = counted.vocabulary();
+    let ids: BTreeMap<Vec<u8>, TokenId> =
+        vocabulary.text_tokens().map(|(id, text)| (text.to_vec(), id)).collect();
+    for min in 0..=MOST {
+        for max in (min..=MOST).map(Some).chain([None]) {
+            let constraint = counted.constraint(&vocabulary, min, max);
+            let mut matcher = constraint.matcher();
+            matcher.accept_bytes(counted.open.as_bytes()).unwrap();
+            let most = max.unwrap_or(30_000);
+            for n in 0..=max.unwrap_or(MOST) {
+                counted.check(&mut matcher, &ids, n, (min, most));
+                if n < most {
+                    matcher.accept_bytes((counted.item)(n).as_bytes()).unwrap();
                 }
             }
         }
+    }
+}
+
+/// A test for each kind of count: they run beside each other.
+mod every_count_within_every_bound {
+    use super::{COUNTED, check_every_count};
+
+    #[test]
+    fn characters() {
+        check_every_count(&COUNTED[0]);
+    }
+
+    #[test]
+    fn items() {
+        check_every_count(&COUNTED[1]);
+    }
+
+    #[test]
+    fn items_that_match() {
+        check_every_count(&COUNTED[2]);
+    }
+
+    #[test]
+    fn properties() {
+        check_every_count(&COUNTED[3]);
     }
 }

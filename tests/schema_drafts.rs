@@ -2,6 +2,7 @@
 
 mod values;
 
+use constrain::error::Place;
 use constrain::grammar::{Grammar, Node, NodeId, PropertyOrder};
 use constrain::schema::{Draft, Options, compile};
 use constrain::{Kind, schema};
@@ -25,6 +26,7 @@ fn agrees(schema: &Value) {
         json!([1, "s"]),
         json!(["s", 1]),
         json!([1]),
+        json!(["s"]),
         json!([[1], ["s"]]),
     ]);
     for value in &scalars {
@@ -85,6 +87,21 @@ fn drafts() {
             "$dynamicAnchor": "node", "$defs": {"tree": {"$id": "tree", "$dynamicAnchor": "node",
             "properties": {"children": {"type": "array", "items": {"$dynamicRef": "#node"}}, "data": true}}},
             "$ref": "tree", "unevaluatedProperties": false}),
+        // Two ways to one list: in each the dynamic anchor is another schema.
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "http://a.example/s",
+            "anyOf": [{"$ref": "ints"}, {"$ref": "texts"}, {"$ref": "ints"}], "$defs": {
+            "ints": {"$id": "ints", "$ref": "list", "$defs": {"x": {"$dynamicAnchor": "node", "type": "integer"}}},
+            "texts": {"$id": "texts", "$ref": "list", "$defs": {"x": {"$dynamicAnchor": "node", "type": "string"}}},
+            "list": {"$id": "list", "type": "array", "items": {"$dynamicRef": "#node"}, "$defs": {
+            "x": {"$dynamicAnchor": "node", "type": "boolean"}}}}}),
+        // Several anchors of a resource, one of them not dynamic inside.
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "http://a.example/s",
+            "$ref": "pair", "$defs": {"x": {"$dynamicAnchor": "one", "type": "integer"},
+            "y": {"$dynamicAnchor": "two", "type": "string"}, "z": {"$dynamicAnchor": "fixed", "type": "null"},
+            "pair": {"$id": "pair", "type": "object", "properties": {"a": {"$dynamicRef": "#one"},
+            "b": {"$dynamicRef": "#two"}, "next": {"$dynamicRef": "#fixed"}}, "$defs": {
+            "x": {"$dynamicAnchor": "one"}, "y": {"$dynamicAnchor": "two", "minLength": 2},
+            "z": {"$anchor": "fixed", "type": "boolean"}}}}}),
     ] {
         agrees(&schema);
     }
@@ -149,4 +166,48 @@ fn properties_come_in_the_order_of_the_text() {
     assert!(!language.has(&json!({"own": 1})) && !language.has(&json!({"reasoning": 1})));
     let error = schema::compile(r#"{"type": "array"}"#, &added).expect_err("no object");
     assert_eq!(*error.kind(), Kind::BadArgument);
+}
+
+#[test]
+fn malformed_keywords_are_errors_at_their_place() {
+    for (schema, pointer) in [
+        (json!({"properties": 1}), "/properties"),
+        (json!({"patternProperties": []}), "/patternProperties"),
+        (json!({"dependentRequired": 1}), "/dependentRequired"),
+        (json!({"dependentRequired": {"a": 1}}), "/dependentRequired/a"),
+        (json!({"dependentSchemas": [1]}), "/dependentSchemas"),
+        (json!({"required": 1}), "/required"),
+        (json!({"required": [1]}), "/required/0"),
+        (json!({"enum": 1}), "/enum"),
+        (json!({"type": "x"}), "/type"),
+        (json!({"type": 1}), "/type"),
+        (json!({"type": []}), "/type"),
+        (json!({"minLength": -1}), "/minLength"),
+        (json!({"maxLength": "a"}), "/maxLength"),
+        (json!({"minItems": 0.5}), "/minItems"),
+        (json!({"minimum": "1"}), "/minimum"),
+        (json!({"multipleOf": 0}), "/multipleOf"),
+        (json!({"multipleOf": -1}), "/multipleOf"),
+        (json!({"items": 1}), "/items"),
+        (json!({"prefixItems": {}}), "/prefixItems"),
+        (json!({"prefixItems": [1]}), "/prefixItems/0"),
+        (json!({"allOf": {}}), "/allOf"),
+        (json!({"anyOf": 1}), "/anyOf"),
+        (json!({"not": 1}), "/not"),
+        (json!({"if": 1}), "/if"),
+        (json!({"pattern": 1}), "/pattern"),
+        (json!({"uniqueItems": 1}), "/uniqueItems"),
+        (json!({"$ref": 1}), "/$ref"),
+        (json!({"additionalProperties": 1}), "/additionalProperties"),
+        (json!({"propertyNames": []}), "/propertyNames"),
+        (json!({"contains": "a"}), "/contains"),
+        (json!({"contains": true, "minContains": -1}), "/minContains"),
+    ] {
+        let error = compile(&schema.to_string(), &any_order()).expect_err("it is malformed");
+        let found = match error.place() {
+            Some(Place::Pointer { pointer, .. }) => pointer.as_str(),
+            _ => "",
+        };
+        assert_eq!((error.kind(), found), (&Kind::Syntax, pointer), "{schema}: {error}");
+    }
 }

@@ -1,5 +1,5 @@
 //! The grammars of the JSON Schema front-end, compared with documents whose validity is known: real schemas
-//! with valid and invalid documents, and the official test suite.
+//! with valid and invalid documents, the official test suite, and keywords that meet.
 //!
 //! An older version of the suite comes with a package. The newest one and the real schemas are data files outside the repository (`CONSTRAIN_SHARED`, or `../shared`); without them these
 //! tests say so and pass. `VERBOSE=1` prints every difference.
@@ -10,7 +10,7 @@ mod values;
 use constrain::grammar::PropertyOrder;
 use constrain::schema::{Draft, Options, compile};
 use constrain::{Constraint, Kind, Vocabulary};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -276,4 +276,54 @@ fn small_cases() {
             assert!(language.has(&value), "{} rejects {text}", case["id"]);
         }
     }
+}
+
+/// Keywords that say two things about one value, on values at the bounds of both, judged by an independent validator.
+#[test]
+fn keywords_that_meet() {
+    let numbers = json!([0, 0.5, 1, 1.5, 2, 2.5, 3]);
+    let arrays =
+        json!([[], [1], [1, 1], [1, "s", 1], ["s"], ["s", 1], [1, 1, 1], [1, 2], [2, 1], {}, 1]);
+    for (schema, values) in [
+        (json!({"type": "number", "minimum": 1, "exclusiveMinimum": 1}), &numbers),
+        (json!({"type": "number", "minimum": 2, "exclusiveMinimum": 1}), &numbers),
+        (json!({"type": "number", "minimum": 1, "exclusiveMinimum": 2}), &numbers),
+        (json!({"type": "number", "maximum": 1, "exclusiveMaximum": 1}), &numbers),
+        (json!({"type": "number", "maximum": 1, "exclusiveMaximum": 2}), &numbers),
+        (json!({"type": "number", "maximum": 2, "exclusiveMaximum": 1}), &numbers),
+        (json!({"not": {"contains": {"type": "integer"}, "minContains": 2}}), &arrays),
+        (
+            json!({"not": {"contains": {"type": "integer"}, "minContains": 2, "maxContains": 2}}),
+            &arrays,
+        ),
+        (
+            json!({"not": {"contains": {"type": "integer"}, "minContains": 0, "maxContains": 1}}),
+            &arrays,
+        ),
+        (json!({"contains": false, "minContains": 0, "maxContains": 1}), &arrays),
+        (
+            json!({"contains": {"const": 1}, "minContains": 2, "maxContains": 2, "maxItems": 2}),
+            &arrays,
+        ),
+        (
+            json!({"contains": {"const": 1}, "minContains": 2, "minItems": 3, "maxItems": 3}),
+            &arrays,
+        ),
+        (
+            json!({"items": {"enum": [1, 2]}, "uniqueItems": true, "contains": {"const": 1}}),
+            &arrays,
+        ),
+        (json!({"items": {"enum": [1, 2]}, "uniqueItems": true, "minItems": 2}), &arrays),
+    ] {
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        let grammar = compile(&schema.to_string(), &any_order()).expect("compiles");
+        let mut language = Language::new(grammar);
+        for value in values.as_array().into_iter().flatten() {
+            assert_eq!(language.has(value), validator.is_valid(value), "{schema}\non {value}");
+        }
+    }
+    let twice = json!({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": true,
+        "contains": {"const": 1}, "minContains": 2});
+    let error = compile(&twice.to_string(), &any_order()).expect_err("nothing is valid");
+    assert_eq!(*error.kind(), Kind::Unsatisfiable);
 }
