@@ -229,6 +229,16 @@ fn files_keep_tokens_separators_and_white_space() {
 }
 
 #[test]
+fn all_tokens_but_one_are_all_that_do_not_end() {
+    let vocabulary = vocabulary();
+    for (grammar, but) in [("root ::= !<[97]> \"x\"", 97), ("root ::= !<|call|> \"x\"", 256)] {
+        let constraint = Constraint::new(&gbnf(grammar), &vocabulary).unwrap();
+        let expected: Vec<TokenId> = (0..258).filter(|&id| id != but).collect();
+        assert_eq!(allowed(&mut constraint.matcher()), expected, "{grammar}");
+    }
+}
+
+#[test]
 fn tokens_that_are_not_there_are_refused() {
     let vocabulary = vocabulary();
     for (spec, what) in [

@@ -284,6 +284,19 @@ mod tests {
             walked += Counts::of(vocabulary.trie(), (&text, &lead), known).walked;
             bytes += text.len();
         }
+        // One that is longer by a member helps as well as one that is shorter.
+        let without = |gone: usize| -> Vec<u8> {
+            let left = members.iter().enumerate().filter(|&(i, _)| i != gone);
+            left.flat_map(|(_, member)| member.bytes()).collect()
+        };
+        for (gone, other) in (0..=40).flat_map(|gone| [(gone, 40), (40, gone), (gone, 12)]) {
+            let (text, known) = (without(gone), without(other));
+            let counts = Counts::of(vocabulary.trie(), (&known, &lead), None);
+            let (farthest, common) = (counts.farthest(), Common::of(&text, &known));
+            let known = Spelled { text: known.into(), lead: lead.clone(), counts, farthest };
+            let found = Counts::of(vocabulary.trie(), (&text, &lead), Some((&known, common)));
+            assert_eq!(found.tokens, plain(&text, &lead), "{gone} {other}");
+        }
         // Nearly all bytes are known from others.
         assert!(walked * 4 < bytes, "{walked} of {bytes}");
         assert_eq!(tokens(&vocabulary, b"a\":1", &lead), plain(b"a\":1", &lead)[0]);

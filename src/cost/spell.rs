@@ -90,6 +90,12 @@ mod tests {
         assert_eq!((spell.tokens(b""), spell.tokens(b"ax")), (0, NEVER));
         let spaces: Vec<u64> = [0, 3, 4, 9, 4_000].map(|n| spell.spaces(n)).to_vec();
         assert_eq!(spaces, [0, 3, 1, 3, 1_000]);
+        // Of spaces up to four the dearest are three.
+        assert_eq!(spell.spaces_at_most(0), 0);
+        for n in 0..9 {
+            let dearest = (0..=n).map(|n| spell.spaces(n)).max();
+            assert!(Some(spell.spaces_at_most(n)) >= dearest && spell.spaces_at_most(n) <= n);
+        }
         Ok(())
     }
 }

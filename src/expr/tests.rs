@@ -390,6 +390,16 @@ fn complements_are_normalised() {
     }
 }
 
+#[test]
+fn complements_hold_the_first_and_the_last_characters() {
+    let (mut e, [a, ..]) = arena();
+    let not = e.not(a);
+    for c in ['\0', '`', 'b', '\u{d7ff}', '\u{e000}', '\u{10fffe}', char::MAX] {
+        assert!(e.matches(not, &c.to_string(), &mut fuel()).unwrap(), "{c:?}");
+    }
+    assert!(!e.matches(not, "a", &mut fuel()).unwrap());
+}
+
 /// What several complements exclude together may be a window of lengths.
 #[test]
 fn complements_of_parts_that_make_a_whole() {

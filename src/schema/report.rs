@@ -157,4 +157,13 @@ mod tests {
         assert_eq!(status("/format"), Some(Status::Annotation));
         assert_eq!(status("/properties/title"), None);
     }
+
+    #[test]
+    fn formats_may_be_annotations() {
+        let text = r#"{"format": "date"}"#;
+        for (assert_formats, status) in [(true, Status::Enforced), (false, Status::Annotation)] {
+            let report = report(text, &Options { assert_formats, ..Options::default() }).unwrap();
+            assert_eq!(report.entries[0].status, status);
+        }
+    }
 }

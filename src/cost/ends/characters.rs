@@ -98,3 +98,92 @@ impl Characters {
         TokenSet::from_words(words)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::Result;
+    use crate::expr::{ExprId, Exprs};
+    use crate::vocab::{Token, Vocabulary};
+
+    /// Where a token ends.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum At {
+        /// Between two characters, with so many missing.
+        Missing(u64),
+        Inside,
+        Closed,
+    }
+
+    /// Tokens with how many characters they begin.
+    const TOKENS: [(&[u8], u64, At); 14] = [
+        (b"x", 1, At::Missing(0)),
+        (b"\xc3\xa9", 1, At::Missing(0)),
+        (b"\\n", 1, At::Missing(0)),
+        (b"xy", 2, At::Missing(0)),
+        (b"xyzxy", 5, At::Missing(0)),
+        (b"\xc3", 1, At::Inside),
+        (b"\\", 1, At::Inside),
+        (b"x\\u00", 2, At::Inside),
+        (b"xy\xc3", 3, At::Inside),
+        (b"\"", 0, At::Closed),
+        (b"x\"", 1, At::Closed),
+        (b"xyz\"", 3, At::Closed),
+        (b"\n", 0, At::Inside),
+        (b"x\"}", 0, At::Inside),
+    ];
+
+    /// What the module says, for a string of `min` to `max` characters.
+    fn expected(min: u64, max: Option<u64>) -> BTreeMap<&'static [u8], At> {
+        // The last two are no parts of a string.
+        let tokens = TOKENS[..12].iter().filter(|&&(_, n, _)| max.is_none_or(|max| n <= max));
+        let ends = tokens.map(|&(bytes, n, at)| match at {
+            At::Missing(_) => (bytes, At::Missing(min.saturating_sub(n))),
+            at => (bytes, at),
+        });
+        ends.filter(|&(bytes, at)| {
+            let n = TOKENS.iter().find(|token| token.0 == bytes).map_or(0, |token| token.1);
+            matches!(at, At::Missing(_)) || n >= min
+        })
+        .collect()
+    }
+
+    #[test]
+    fn tokens_end_where_their_characters_say() -> Result<()> {
+        let mut tokens: Vec<Token> =
+            TOKENS.iter().map(|token| Token::Text(token.0.into())).collect();
+        tokens.push(Token::Special("<end>".into()));
+        let vocabulary = Vocabulary::new(tokens, vec![TOKENS.len() as TokenId])?;
+        let universal = Arc::new(States::universal(vocabulary.trie().max_len()));
+        let tables = Tables::universal(vocabulary, &universal);
+        let characters = Characters::new(&tables, &universal);
+        let mut exprs = Exprs::new();
+        // No bound beyond the longest token plays a part.
+        for min in 0..7 {
+            for max in (min.max(1)..7).map(Some).chain((min > 0).then_some(None)) {
+                let text = exprs.repeat(ExprId::ANY_CHAR, min, max);
+                let states = States::local(Arc::clone(&universal), exprs.clone());
+                let start = states.step(states.start_string(text)?.state, b'"');
+                assert_eq!(states.length_bounds(start), Some((min, max)));
+                let mut found = BTreeMap::new();
+                let ends = characters.ends(&tables, &states, start, (min, max));
+                for (state, tokens) in ends.iter() {
+                    let at = match states.length_bounds(*state) {
+                        Some((least, _)) => At::Missing(least),
+                        None if *state == characters.body => At::Missing(0),
+                        None if states.get(*state).accepts() => At::Closed,
+                        None => At::Inside,
+                    };
+                    for id in tokens.ids() {
+                        assert!(found.insert(TOKENS[id as usize].0, at).is_none());
+                    }
+                }
+                assert_eq!(found, expected(min, max), "{min} to {max:?}");
+            }
+        }
+        Ok(())
+    }
+}

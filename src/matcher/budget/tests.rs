@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::grammar::{Grammar, PropertyOrder, Whitespace};
+use crate::grammar::{Grammar, Node, PropertyOrder, Terminal, Whitespace};
 use crate::schema::{self, Options};
 use crate::vocab::{Token, Vocabulary};
 
@@ -196,6 +196,43 @@ impl Random {
     }
 }
 
+/// Grammars that are no schemas: repetitions, with what stands between their items.
+const TEXTS: &[&str] = &[
+    r#"root ::= ("ab" | "c1"){2,4} "x""#,
+    r#"root ::= "[" ("1," | "true"){3,} [a-c]{2,5} "]""#,
+    r#"root ::= "(" (root | "aaaa" [0-9]){2,3} ")" | "-1""#,
+    r#"root ::= ("a" ("b" | root)){1,2} "c"?"#,
+];
+
+/// Three to five letters or nested lists, between commas.
+fn separated() -> Grammar {
+    let mut grammar = Grammar::new(crate::Limits::default());
+    let text = |grammar: &mut Grammar, text: &str| {
+        let expr = grammar.exprs.literal(text);
+        grammar.add(Node::Terminal(Terminal::Text(expr)))
+    };
+    let [open, close, comma, one, two] =
+        ["[[", "]", " ,", "a", "null"].map(|it| text(&mut grammar, it));
+    let list = grammar.reserve();
+    let item = grammar.add(Node::Alt(vec![one, two, list]));
+    let items = Node::Repeat { item, separator: Some(comma), min: 3, max: Some(5) };
+    let items = grammar.add(items);
+    let body = grammar.add(Node::Seq(vec![open, items, close]));
+    grammar.define(list, body);
+    grammar.set_root(list);
+    grammar
+}
+
+/// Those grammars, with the texts or names.
+fn texts(vocabulary: &Vocabulary) -> impl Iterator<Item = (String, Constraint)> {
+    let grammars = TEXTS.iter().map(|text| {
+        let grammar = Grammar::from_text(text, crate::syntax::Syntax::Gbnf, &Options::default());
+        ((*text).to_owned(), grammar.unwrap_or_else(|error| panic!("{text}: {error}")))
+    });
+    let all = grammars.chain([("separated".to_owned(), separated())]);
+    all.map(|(name, grammar)| (name, Constraint::new(&grammar, vocabulary).unwrap()))
+}
+
 /// All grammars, in both orders, with and without white space.
 fn constraints(vocabulary: &Vocabulary) -> Vec<(String, Constraint)> {
     let styles = [
@@ -209,6 +246,7 @@ fn constraints(vocabulary: &Vocabulary) -> Vec<(String, Constraint)> {
         let constraint = Constraint::new(&grammar, vocabulary).unwrap();
         (format!("{schema} {order:?} {whitespace:?}"), constraint)
     })
+    .chain(texts(vocabulary))
     .collect()
 }
 
@@ -257,6 +295,49 @@ fn every_output_is_complete_within_its_budget() {
     assert!(bounded > 2_000, "a bound for the whole output is known in {bounded} places only");
 }
 
+/// What is owed for containers that must differ is an estimate.
+#[test]
+fn where_an_estimate_proves_too_low_the_budget_gives_way() {
+    let (vocabulary, mut random) = (vocabulary(), Random(5));
+    let (mut longer, mut refused) = (0, 0);
+    for items in [
+        r#"{"type":"array","items":{"enum":[1,"abcabc"]},"maxItems":1}"#,
+        r#"{"type":"array","items":{"enum":[1,2]},"minItems":1,"maxItems":2}"#,
+        r#"{"type":"array","prefixItems":[{"enum":[1,"abc","aaaa"]},{"enum":["x",1]}],"minItems":2,"maxItems":2}"#,
+        r#"{"type":"object","properties":{"a":{"enum":[1,"abc"]},"b":{"const":1}},"additionalProperties":false}"#,
+    ] {
+        let schema =
+            format!(r#"{{"type":"array","items":{items},"uniqueItems":true,"minItems":3}}"#);
+        let grammar = compact(&schema, PropertyOrder::Any, Whitespace::Flexible);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        let min = constraint.min_tokens().unwrap();
+        for budget in budgets(min).into_iter().flat_map(|budget| [budget; 10]) {
+            let mut matcher = constraint.matcher_within(budget).unwrap();
+            let mut tokens = 0;
+            loop {
+                let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+                assert!(!mask.is_empty(), "{schema}, budget {budget}: {matcher:?} is stuck");
+                // Near the end all tokens are tried.
+                let tried = if tokens + 2 < budget { 0 } else { vocabulary.len() as TokenId };
+                for other in 0..tried {
+                    let accepted = matcher.fork().accept(other).is_ok();
+                    assert_eq!(accepted, mask.contains(&other), "{schema}: {matcher:?} {other}");
+                    refused += u32::from(!accepted);
+                }
+                let token = mask[random.below(mask.len())];
+                matcher.accept(token).unwrap();
+                tokens += 1;
+                assert!(tokens < 500, "{schema}: {matcher:?} does not end");
+                if vocabulary.is_end(token) {
+                    break;
+                }
+            }
+            longer += u32::from(tokens > budget);
+        }
+    }
+    assert!(longer > 0 && refused > 0, "{longer} outputs were longer, {refused} tokens refused");
+}
+
 /// More of what a bound for the whole output has to know.
 const MORE: &[&str] = &[
     r#"{"type":"object","patternProperties":{"^x-":{"const":1}},"additionalProperties":false}"#,
@@ -278,40 +359,84 @@ const MORE: &[&str] = &[
     r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string"},"c":{"type":"integer","minimum":1000}},"required":["b","c"]},"minItems":2}},"required":["a"]}"#,
 ];
 
+/// Walks at random: no cost may be above the bounds for the whole output. Says whether a bound is known, and whether the
+/// one from what is known of nodes is closer.
+fn check_bounds(name: &str, constraint: &Constraint, random: &mut Random) -> (bool, bool) {
+    let room = constraint.matcher().judge().room();
+    let closer = constraint.matcher().judge().closer_room().unwrap();
+    assert!(closer.tokens(9, 0) <= room.tokens(9, 0), "{name}");
+    for _ in 0..8 {
+        let mut matcher = constraint.matcher();
+        for _ in 0..80 {
+            let cost = matcher.tokens_to_finish().unwrap();
+            let (depth, output) = (matcher.config().depth(), matcher.text().len());
+            for room in [room, closer] {
+                let most = room.tokens(depth, output).saturating_add(1);
+                assert!(cost <= most, "{name}: {cost} {room:?} {matcher:?}");
+            }
+            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            let token = mask[random.below(mask.len())];
+            matcher.accept(token).unwrap();
+            if constraint.vocabulary().is_end(token) {
+                break;
+            }
+        }
+    }
+    (room.tokens(0, 0) < 3_000, closer != room)
+}
+
 #[test]
 fn no_cost_is_above_the_bounds_for_the_whole_output() {
     let (vocabulary, mut random) = (vocabulary(), Random(10));
     let (mut known, mut close) = (0, 0);
-    for schema in SCHEMAS.iter().chain(MORE) {
-        for order in [PropertyOrder::Declared, PropertyOrder::Any] {
-            let grammar = compact(schema, order, Whitespace::Flexible);
-            let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
-            let room = constraint.matcher().judge().room();
-            let closer = constraint.matcher().judge().closer_room().unwrap();
-            known += u32::from(room.tokens(0, 0) < 3_000);
-            assert!(closer.tokens(9, 0) <= room.tokens(9, 0), "{schema}");
-            close += u32::from(closer != room);
-            for _ in 0..8 {
-                let mut matcher = constraint.matcher();
-                for _ in 0..80 {
-                    let cost = matcher.tokens_to_finish().unwrap();
-                    let (depth, output) = (matcher.config().depth(), matcher.text().len());
-                    for room in [room, closer] {
-                        let most = room.tokens(depth, output).saturating_add(1);
-                        assert!(cost <= most, "{schema}: {cost} {room:?} {matcher:?}");
-                    }
-                    let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
-                    let token = mask[random.below(mask.len())];
-                    matcher.accept(token).unwrap();
-                    if vocabulary.is_end(token) {
-                        break;
-                    }
-                }
-            }
-        }
+    let orders = [PropertyOrder::Declared, PropertyOrder::Any];
+    let schemas = SCHEMAS.iter().chain(MORE).flat_map(|schema| orders.map(|order| (schema, order)));
+    let schemas = schemas.map(|(schema, order)| {
+        let grammar = compact(schema, order, Whitespace::Flexible);
+        ((*schema).to_owned(), Constraint::new(&grammar, &vocabulary).unwrap())
+    });
+    for (name, constraint) in schemas.chain(texts(&vocabulary)) {
+        let found = check_bounds(&name, &constraint, &mut random);
+        known += u32::from(found.0);
+        close += u32::from(found.1);
     }
     let all = 2 * (SCHEMAS.len() + MORE.len()) as u32;
     assert!(known > all - 8 && close > 30, "bounds are known for {known} of {all}, {close} closer");
+}
+
+/// Schemas in which one place costs more than all the others: `DEAR` is a text of which each byte is a token.
+const DEAR: &[&str] = &[
+    r#"{"type":"object","minProperties":1,"additionalProperties":DEAR}"#,
+    r#"{"type":"object","minProperties":2,"propertyNames":DEAR,"additionalProperties":{"const":1}}"#,
+    r#"{"type":"object","patternProperties":{"^[q-t]{200}$":DEAR},"additionalProperties":false,"minProperties":1}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":DEAR},"dependentRequired":{"a":["b"]},"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":DEAR},"required":["a"],"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"const":1},"b":DEAR,"c":DEAR},"minProperties":2,"additionalProperties":false}"#,
+    r#"{"type":"object","properties":{"a":{"type":"object","properties":{"b":DEAR,"c":{"const":1}},"required":["b","c"]}},"required":["a"]}"#,
+    r#"{"type":"object","properties":{"a":{"anyOf":[{"const":1},{"type":"array","items":DEAR,"minItems":1}]}},"required":["a"],"additionalProperties":false}"#,
+    r#"{"type":"array","items":DEAR,"minItems":2}"#,
+    r#"{"type":"array","items":DEAR}"#,
+    r#"{"type":"array","prefixItems":[{"const":1},DEAR,{"const":2}],"minItems":3}"#,
+    r#"{"type":"array","items":{"anyOf":[{"const":1},{"type":"array","items":DEAR,"minItems":1}]}}"#,
+    r#"{"type":"array","items":{"anyOf":[DEAR,{"const":1}]},"uniqueItems":true,"minItems":2}"#,
+    r#"{"type":"array","items":{"anyOf":[DEAR,{"const":1}]},"contains":DEAR,"minContains":2}"#,
+    r#"{"type":"array","prefixItems":[{"const":1}],"contains":DEAR}"#,
+    r#"{"anyOf":[{"const":1},DEAR]}"#,
+    r#"{"type":"string","pattern":"^([q-t]{300}|[q-t]{2}|a)$"}"#,
+    r##"{"$ref":"#/$defs/t","$defs":{"t":{"type":"array","items":{"anyOf":[{"$ref":"#/$defs/t"},DEAR]}}}}"##,
+];
+
+#[test]
+fn bounds_hold_what_is_dear_wherever_it_stands() {
+    let (vocabulary, mut random) = (vocabulary(), Random(11));
+    for schema in DEAR {
+        let schema = schema.replace("DEAR", r#"{"type":"string","pattern":"^[q-t]{300}$"}"#);
+        for order in [PropertyOrder::Declared, PropertyOrder::Any] {
+            let grammar = compact(&schema, order, Whitespace::Compact);
+            let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+            check_bounds(&schema, &constraint, &mut random);
+        }
+    }
 }
 
 #[test]
