@@ -113,7 +113,7 @@ pub fn keep_apart<'a>(
 }
 
 /// A path without links and detours; the file need not be there yet.
-fn real_path(path: &Path) -> PathBuf {
+pub fn real_path(path: &Path) -> PathBuf {
     let by_folder = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;

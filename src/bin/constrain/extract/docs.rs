@@ -83,10 +83,9 @@ impl Docs {
 
     fn files(&self) -> Result<BTreeSet<PathBuf>, Failure> {
         let mut files = files(&self.input)?;
-        let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
-        let apart: Vec<PathBuf> = self.apart.iter().filter_map(real).collect();
+        let apart: Vec<PathBuf> = self.apart.iter().map(|path| input::real_path(path)).collect();
         if !apart.is_empty() {
-            files.retain(|path| real(path).is_none_or(|path| !apart.contains(&path)));
+            files.retain(|path| !apart.contains(&input::real_path(path)));
         }
         Ok(files)
     }

@@ -189,7 +189,7 @@ impl AskedAgain {
 }
 
 impl ExtractArgs {
-    /// The files that are written.
+    /// The files that are written, the page last.
     fn written(&self) -> Vec<PathBuf> {
         let journal = self.format.journal(&self.output);
         let copy = journal::copy(&journal);
@@ -198,16 +198,14 @@ impl ExtractArgs {
 
     /// Refuses to overwrite what is read, what is written as well, and a table of somebody else.
     fn keep_apart(&self) -> Result<(), Failure> {
-        let journal = self.format.journal(&self.output);
-        let copy = journal::copy(&journal);
-        let ask = &self.ask;
-        let read: Vec<&Path> =
-            ask.schema.files().chain([&*self.input]).chain(ask.examples.as_deref()).collect();
-        for output in [&self.output, &journal, &copy].into_iter().chain(&self.html) {
-            input::keep_apart(output, read.iter().copied())?;
+        let (journal, written) = (self.format.journal(&self.output), self.written());
+        let AskArgs { schema, examples, .. } = &self.ask;
+        for output in &written {
+            let read = schema.files().chain([&*self.input]).chain(examples.as_deref());
+            input::keep_apart(output, read)?;
         }
-        if let Some(html) = &self.html {
-            input::keep_apart(html, [&*self.output, &*journal, &*copy])?;
+        if let Some((html, others)) = written.split_last().filter(|_| self.html.is_some()) {
+            input::keep_apart(html, others.iter().map(PathBuf::as_path))?;
         }
         if journal != self.output && self.output.exists() && !journal.exists() {
             return Err(journal::stranger(&self.output));
