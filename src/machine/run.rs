@@ -125,7 +125,7 @@ pub struct Sequence {
     returns: Vec<(StackId, Option<LiteralId>)>,
     /// Nodes to start, by falling rank.
     pending: Vec<Entry>,
-    /// Nodes that this closure has started.
+    /// Nodes that this closure has started, by rising rank.
     started: Vec<Entry>,
 }
 
@@ -296,7 +296,9 @@ impl Sequence {
             if !self.stacks.spend() {
                 return;
             }
-            self.started.push(entry);
+            // At the end, but for nodes that are started again.
+            let at = self.started.partition_point(|started| started.key() < entry.key());
+            self.started.insert(at, entry);
             self.enter(program, entry, out);
         }
     }
@@ -476,8 +478,7 @@ impl Sequence {
     fn plan(&mut self, mut entry: Entry) {
         if self.started.last().is_some_and(|last| entry.key() <= last.key()) {
             // The node was perhaps started already: again if something new may come after it.
-            let at = self.started.iter().position(|started| started.key() == entry.key());
-            if let Some(at) = at {
+            if let Ok(at) = self.started.binary_search_by_key(&entry.key(), Entry::key) {
                 let before = self.started[at].stack;
                 entry.stack = self.stacks.unite(&[before, entry.stack]);
                 if entry.stack == before {
