@@ -283,6 +283,36 @@ fn outputs_overwrite_nothing_else() {
     assert!(!Path::new(&out).exists());
 }
 
+#[test]
+fn an_output_has_one_writer() {
+    let folder = Folder::new("locked");
+    let (schema, docs) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(60)));
+    let (out, html) = (folder.path("out.csv"), folder.path("out.html"));
+    let journal = folder.path("out.csv.jsonl");
+    let args = ["--schema", &schema, "--input", &docs, "--output", &out, "--format", "csv"];
+    let start = || extract(&args).args(["--html", &html, "-q"]).stderr(Stdio::piped()).spawn();
+    // What is locked is left as it is, a torn row included.
+    let torn = folder.file("out.csv.jsonl", "{\"id\":");
+    let lock = std::fs::File::options().append(true).open(&torn).expect("a file");
+    lock.lock().expect("a lock");
+    for flags in [&[][..], &["--retry-errors"]] {
+        let said = ended(&run(extract(&args).args(flags)), 2);
+        assert!(said.contains("another run") && said.contains("out.csv.jsonl"), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(&torn).expect("a file"), "{\"id\":");
+    drop(lock);
+    // Of several at a time each works alone, or is refused.
+    let begun: Vec<_> = (0..4).map(|_| start().expect("the program runs")).collect();
+    let codes: Vec<_> = begun
+        .into_iter()
+        .map(|child| child.wait_with_output().expect("it ends").status.code())
+        .collect();
+    assert!(codes.contains(&Some(0)), "{codes:?}");
+    assert!(codes.iter().all(|code| [Some(0), Some(2)].contains(code)), "{codes:?}");
+    let done = rows(&journal);
+    assert_eq!(ids(&done), (0..60).map(Value::from).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+}
+
 /// What has no end cannot be gone on with.
 #[cfg(unix)]
 #[test]

@@ -1,12 +1,13 @@
 //! The output as a table in a file: CSV, or Parquet (feature `parquet`). A column per field, as `table` finds them.
 
+use crate::extract::journal::Journal;
 use crate::extract::table::{Table, text};
 use crate::report::Failure;
 use constrain::error::quote;
 use std::path::{Path, PathBuf};
 
 /// Writes the rows of a journal as CSV; the file appears when it is whole.
-pub fn csv(journal: &Path, out: &Path) -> Result<(), Failure> {
+pub fn csv(journal: &Journal, out: &Path) -> Result<(), Failure> {
     let table = Table::of(journal)?;
     whole(out, &|new| {
         let failure = |error: csv::Error| cannot_write(new, &error);

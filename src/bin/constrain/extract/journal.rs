@@ -3,19 +3,26 @@
 //! Each row is one write of one line to the end of the file, so whatever ends the program leaves whole rows and
 //! perhaps a torn last one, which the next run cuts off. A row has its document's key. By hand, a run of five documents is killed in the
 //! third row; the next one finds `{..1..}\n{..2..}\n{..3`, cuts the file after the second line break, and does documents 3 to 5.
+//!
+//! A file has one writer: it is locked before it is looked at, and until the end. All readings go through the handle
+//! that holds the lock, as on some systems no other may read a locked file.
 
 use crate::report::Failure;
 use constrain::error::quote;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// An output file that rows are added to.
 pub struct Journal {
     path: PathBuf,
+    /// With the lock.
     file: File,
+    /// The file in whose place a copy came: whoever opened it before must find it locked, not write what nobody will see.
+    #[expect(dead_code, reason = "it holds a lock")]
+    replaced: Option<File>,
     /// The keys of its rows; whether they are values.
     done: HashMap<String, bool>,
 }
@@ -24,7 +31,7 @@ impl Journal {
     /// Opens an output, or begins one; cuts off a torn row.
     ///
     /// # Errors
-    /// It cannot be written, or is something else than an output.
+    /// It cannot be written, another process is writing it, or it is something else than an output.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failure = |error| Failure::io("write", path, &error);
         // What has no end, like a device, cannot be read again.
@@ -34,6 +41,13 @@ impl Journal {
         }
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).open(path).map_err(failure)?;
+        lock(&file, path)?;
+        Self::of(file, path)
+    }
+
+    /// What stands in a file that is locked.
+    fn of(file: File, path: &Path) -> Result<Self, Failure> {
+        let failure = |error| Failure::io("write", path, &error);
         let (mut done, mut whole) = (HashMap::new(), 0);
         for_each_line(&file, path, &mut |line| {
             let stranger = || stranger(path);
@@ -46,7 +60,7 @@ impl Journal {
             Ok(())
         })?;
         file.set_len(whole).map_err(failure)?;
-        Ok(Self { path: path.to_path_buf(), file, done })
+        Ok(Self { path: path.to_path_buf(), file, replaced: None, done })
     }
 
     /// The keys of the documents that have their rows.
@@ -78,7 +92,12 @@ impl Journal {
         let Self { path, file, .. } = self;
         let copy = copy(&path);
         let failure = |error| Failure::io("write", &copy, &error);
-        let mut out = BufWriter::new(File::create(&copy).map_err(failure)?);
+        let mut options = OpenOptions::new();
+        let options = options.read(true).append(true).create(true);
+        let new = options.open(&copy).map_err(failure)?;
+        lock(&new, &copy)?;
+        new.set_len(0).map_err(failure)?;
+        let mut out = BufWriter::new(&new);
         for_each_line(&file, &path, &mut |line| match row(line) {
             Some((_, true)) => out.write_all(line).map_err(failure),
             _ => Ok(()),
@@ -88,7 +107,18 @@ impl Journal {
             .sync_all()
             .map_err(failure)?;
         std::fs::rename(&copy, &path).map_err(failure)?;
-        Self::open(&path)
+        Ok(Self { replaced: Some(file), ..Self::of(new, &path)? })
+    }
+
+    /// Calls `f` with its rows.
+    pub fn for_each_row(
+        &self,
+        f: &mut dyn FnMut(Value) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        for_each_line(&self.file, &self.path, &mut |line| match serde_json::from_slice(line) {
+            Ok(row) => f(row),
+            Err(error) => Err(Failure::new(format!("a row of the output is not JSON: {error}"))),
+        })
     }
 
     /// Adds the row of a document, without its line break.
@@ -98,6 +128,21 @@ impl Journal {
         written.map_err(|error| Failure::io("write", &self.path, &error))?;
         self.done.insert(key.to_owned(), is_value);
         Ok(())
+    }
+}
+
+/// Locks an output, as long as it is open. Where files cannot be locked (some network file systems), it is written all
+/// the same.
+fn lock(file: &File, path: &Path) -> Result<(), Failure> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let name = quote(&path.to_string_lossy());
+            Err(Failure::new(format!("another run of this program is writing {name}")).help(
+                "wait for its end, or name another file with --output: to share the work, each of N processes takes \
+                 --shard I/N and an output of its own",
+            ))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
@@ -130,18 +175,6 @@ fn for_each_line(
         line.clear();
     }
     Ok(())
-}
-
-/// Calls `f` with the rows of a finished output.
-pub fn for_each_row(
-    path: &Path,
-    f: &mut dyn FnMut(Value) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| Failure::io("read", path, &error))?;
-    for_each_line(&file, path, &mut |line| match serde_json::from_slice(line) {
-        Ok(row) => f(row),
-        Err(error) => Err(Failure::new(format!("a row of the output is not JSON: {error}"))),
-    })
 }
 
 /// Whether a last line without its line break can be the beginning of a row, which may be cut off: somebody else's file of

@@ -126,7 +126,7 @@ impl Format {
     }
 
     /// Makes the output from the rows.
-    fn export(self, journal: &Path, output: &Path) -> Result<(), Failure> {
+    fn export(self, journal: &Journal, output: &Path) -> Result<(), Failure> {
         match self {
             Self::Jsonl => Ok(()),
             Self::Csv => export::csv(journal, output),
@@ -293,9 +293,9 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
         let message = format!("interrupted after {} of {} rows", values + errors, keys.len());
         return Err(Failure::new(message).help("the same command goes on where it was"));
     }
-    args.format.export(&path, &args.output)?;
+    args.format.export(&journal, &args.output)?;
     if let Some(html) = &args.html {
-        review::write(&docs, &path, html)?;
+        review::write(&docs, &journal, html)?;
     }
     match (tally.bugs, errors) {
         (0, 0) => Ok(ExitCode::SUCCESS),

@@ -4,6 +4,7 @@
 //! values `BOOLEAN`, all else strings: texts as they are, lists as JSON.
 
 use crate::extract::export::{cannot_write, whole};
+use crate::extract::journal::Journal;
 use crate::extract::table::{Column, Kind, Table, integer, text};
 use crate::report::Failure;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 const GROUP: usize = 10_000;
 
 /// Writes the rows of a journal; the file appears when it is whole.
-pub fn write(journal: &Path, out: &Path) -> std::result::Result<(), Failure> {
+pub fn write(journal: &Journal, out: &Path) -> std::result::Result<(), Failure> {
     let table = Table::of(journal)?;
     whole(out, &|new| {
         let file = File::create(new).map_err(|error| Failure::io("write", new, &error))?;

@@ -4,7 +4,7 @@
 //! The page needs nothing else: no script, nothing from elsewhere. Everything from documents is escaped.
 
 use crate::extract::docs::Docs;
-use crate::extract::journal::for_each_row;
+use crate::extract::journal::Journal;
 use crate::html::{Page, escape};
 use crate::report::Failure;
 use serde_json::Value;
@@ -19,10 +19,10 @@ const SHOWN_MAX: usize = 500;
 const CHARS_MAX: usize = 20_000;
 
 /// Writes the page for the rows of a journal.
-pub fn write(docs: &Docs, journal: &Path, out: &Path) -> Result<(), Failure> {
+pub fn write(docs: &Docs, journal: &Journal, out: &Path) -> Result<(), Failure> {
     let mut rows: HashMap<String, Value> = HashMap::new();
     let mut order: Vec<(f64, String)> = Vec::new();
-    for_each_row(journal, &mut |row| {
+    journal.for_each_row(&mut |row| {
         order.push((weakest(&row), row["key"].as_str().unwrap_or_default().to_owned()));
         Ok(())
     })?;
@@ -32,7 +32,7 @@ pub fn write(docs: &Docs, journal: &Path, out: &Path) -> Result<(), Failure> {
     order.truncate(SHOWN_MAX);
     let places: HashMap<&str, usize> =
         order.iter().enumerate().map(|(place, (_, key))| (key.as_str(), place)).collect();
-    for_each_row(journal, &mut |row| {
+    journal.for_each_row(&mut |row| {
         let key = row["key"].as_str().unwrap_or_default().to_owned();
         if places.contains_key(key.as_str()) {
             rows.insert(key, row);

@@ -4,11 +4,10 @@
 //! and `/tags` (texts): objects are spread, lists are JSON texts, what is null or missing is empty and makes no
 //! column. A value that is no object has the column `value`. Rows are read twice, so that memory does not grow with them.
 
-use crate::extract::journal::for_each_row;
+use crate::extract::journal::Journal;
 use crate::report::Failure;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::path::Path;
 
 /// What all values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +83,13 @@ impl Table {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn of(journal: &Path) -> Result<Self, Failure> {
+    pub fn of(journal: &Journal) -> Result<Self, Failure> {
         let mut table = Self::default();
         // Also of a table without rows.
         table.column("id");
         table.column("error");
         let mut kinds: Vec<Option<Kind>> = Vec::new();
-        for_each_row(journal, &mut |row| {
+        journal.for_each_row(&mut |row| {
             for (name, value) in cells(&row) {
                 let at = table.column(&name);
                 kinds.resize(table.columns.len(), None);
@@ -124,8 +123,8 @@ impl Table {
     ///
     /// # Errors
     /// Those of `f`; the journal cannot be read.
-    pub fn for_each_row(&self, journal: &Path, f: &mut Each<'_>) -> Result<(), Failure> {
-        for_each_row(journal, &mut |row| {
+    pub fn for_each_row(&self, journal: &Journal, f: &mut Each<'_>) -> Result<(), Failure> {
+        journal.for_each_row(&mut |row| {
             let mut record = vec![None; self.columns.len()];
             for (name, value) in cells(&row) {
                 if let Some(cell) = self.places.get(&name).and_then(|&at| record.get_mut(at)) {
