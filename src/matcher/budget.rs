@@ -18,6 +18,7 @@ use super::Matcher;
 use crate::constraint::Constraint;
 use crate::cost::{Judge, NEAR, NEVER, Plan, Room};
 use crate::error::{Error, Kind, Place, Result};
+use crate::mask::allowed::Parts;
 use crate::mask::{Allowed, ConfigId};
 use crate::vocab::TokenId;
 
@@ -206,12 +207,7 @@ impl Matcher {
             return Ok(None);
         }
         self.renew();
-        let mut parts = self.judge().narrow(self.here(), &self.text, left)?;
-        let planned = self.budget.as_ref().and_then(|budget| budget.planned(self.len()));
-        parts.tokens.extend(planned);
-        if parts.is_empty() {
-            parts = self.judge().give_way(self.here(), &self.text, left)?;
-        }
+        let mut parts = self.within_budget(&self.text, left)?;
         if parts.is_empty() && self.constraint.basis().program.has_budgets() {
             // What gives way is the budget of a part.
             return Ok(None);
@@ -237,30 +233,45 @@ impl Matcher {
         Ok(())
     }
 
-    /// Whether the budgets of parts allow the configuration `next`.
-    fn within_parts(&self, next: ConfigId) -> Result<bool> {
-        let stuck = || self.configs.known_mask(self.here()).is_some_and(Allowed::is_empty);
-        Ok(self.judge().cost(next)? != NEVER || stuck())
+    /// Whether the budgets of parts allow the configuration `next`, to which a token leads after `text`.
+    fn within_parts(&self, token: Option<TokenId>, next: ConfigId, text: &[u8]) -> Result<bool> {
+        let known = || self.configs.known_mask(self.here());
+        if self.judge().cost(next)? != NEVER || known().is_some_and(Allowed::is_empty) {
+            return Ok(true);
+        }
+        let own = self.judge().learn_mask(self.here(), text)?;
+        Ok(own.as_ref().or_else(known).is_some_and(|allowed| self.is_among(token, allowed)))
     }
 
-    /// Whether the budget had to give way, and a token is in the mask that it gave way to.
-    #[cold]
-    fn gives_way_to(
-        &self,
-        token: Option<TokenId>,
-        budget: &Budget,
-        (text, left): (&[u8], u64),
-    ) -> Result<bool> {
-        let (Some(token), None) = (token, budget.planned(self.len())) else { return Ok(false) };
-        if !self.judge().narrow(self.here(), text, left)?.is_empty() {
-            return Ok(false);
+    /// What a budget of which `left` is left leaves of the mask after `text`; where that is nothing, what it
+    /// gives way to.
+    fn within_budget(&self, text: &[u8], left: u64) -> Result<Parts> {
+        let mut parts = self.judge().narrow(self.here(), text, left)?;
+        parts.tokens.extend(self.budget.as_ref().and_then(|budget| budget.planned(self.len())));
+        if parts.is_empty() {
+            parts = self.judge().give_way(self.here(), text, left)?;
         }
-        let mut parts = self.judge().give_way(self.here(), text, left)?;
+        Ok(parts)
+    }
+
+    /// Whether a token is in the mask under the budget.
+    #[cold]
+    fn is_offered(&self, token: Option<TokenId>, text: &[u8], left: u64) -> Result<bool> {
         let basis = self.constraint.basis();
-        let allowed = parts.finish(&basis.tables, &basis.specials, None);
+        let mut parts = self.within_budget(text, left)?;
+        Ok(self.is_among(token, &parts.finish(&basis.tables, &basis.specials, None)))
+    }
+
+    /// Whether a token is in a mask.
+    ///
+    /// That is asked where what the token leads to is too dear. Where items must differ, a cost is an estimate, and
+    /// more of it is known after a token that completes an item than before: what the mask offers is taken.
+    fn is_among(&self, token: Option<TokenId>, allowed: &Allowed) -> bool {
+        let Some(token) = token else { return false };
+        let basis = self.constraint.basis();
         let mut words = vec![0u32; self.constraint.vocabulary().len().div_ceil(32)];
         allowed.fill(&basis.tables, &basis.specials, &mut words);
-        Ok(words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1))
+        words.get(token as usize / 32).is_some_and(|word| word >> (token % 32) & 1 == 1)
     }
 
     /// The configuration `next`, to which a token leads (`None`: bytes), if the budget allows it.
@@ -276,7 +287,7 @@ impl Matcher {
         let before = self.steps[self.len()].text as usize;
         if let Some(config) = next
             && self.constraint.basis().program.has_budgets()
-            && !self.within_parts(config)?
+            && !self.within_parts(token, config, &self.text[..before])?
         {
             let message = "the tokens of a field do not suffice for it";
             return Err(Error::new(Kind::Rejected, message).at(Place::Offset(before)));
@@ -297,7 +308,7 @@ impl Matcher {
         if self.judge().cost(config)? < left {
             return Ok(next);
         }
-        if self.gives_way_to(token, budget, (&self.text[..before], left))? {
+        if self.is_offered(token, &self.text[..before], left)? {
             return Ok(next);
         }
         let message = format!("with {left} tokens left the document could not be completed");

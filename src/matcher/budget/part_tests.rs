@@ -124,6 +124,25 @@ fn no_more_tokens_begin_in_a_field_than_it_may_have() {
     assert!(full > 200, "the budgets were used up only {full} times");
 }
 
+/// Of an item that is an array, only its end says which one it is, and with that what later items must differ from:
+/// what a field has left may prove too little then, and gives way.
+#[test]
+fn what_the_mask_offers_is_taken_in_a_field_whose_items_differ() {
+    let (vocabulary, mut random, mut over) = (vocabulary(), Random(11), 0);
+    let item = r##"{"type":"array","items":{"$ref":"#/$defs/d"},"uniqueItems":true}"##;
+    for tokens in 8..40 {
+        let field = within(tokens, item);
+        let schema = object(&field).replacen('{', &format!(r#"{{"$defs":{{"d":{item}}},"#), 1);
+        let grammar = compact(&schema, PropertyOrder::Declared, Whitespace::Compact);
+        let constraint = Constraint::new(&grammar, &vocabulary).unwrap();
+        for _ in 0..24 {
+            let (starts, text) = draw(&mut constraint.matcher(), &mut random, &schema);
+            over += u32::from(tokens_of("a", &text, &starts) > tokens as usize);
+        }
+    }
+    assert!(over > 0, "no field was longer");
+}
+
 fn field_tokens(field: &str) -> &str {
     let rest = field.split_once(r#""max_tokens":"#).unwrap().1;
     &rest[..rest.find('}').unwrap()]

@@ -338,6 +338,36 @@ fn where_an_estimate_proves_too_low_the_budget_gives_way() {
     assert!(longer > 0 && refused > 0, "{longer} outputs were longer, {refused} tokens refused");
 }
 
+/// Of an item that is an array, only its end says which one it is, and with that what later items must differ from.
+#[test]
+fn what_the_mask_offers_is_taken_where_an_item_shows_at_its_end_what_it_is() {
+    let vocabulary = vocabulary();
+    let mut random = Random(29);
+    let schema = r##"{"$ref":"#/$defs/d","$defs":{"d":{"type":"array","items":{"$ref":"#/$defs/d"},"uniqueItems":true}}}"##;
+    let constraint =
+        Constraint::new(&compact(schema, PropertyOrder::Any, Whitespace::Compact), &vocabulary)
+            .unwrap();
+    for budget in (24..64).flat_map(|budget| [budget; 12]) {
+        let mut matcher = constraint.matcher_within(budget).unwrap();
+        for _ in 0..500 {
+            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            assert!(!mask.is_empty(), "budget {budget}: {matcher:?} is stuck");
+            for &token in &mask {
+                assert!(
+                    matcher.fork().accept(token).is_ok(),
+                    "budget {budget}: {matcher:?} {token}"
+                );
+            }
+            let token = mask[random.below(mask.len())];
+            matcher.accept(token).unwrap();
+            if vocabulary.is_end(token) {
+                break;
+            }
+        }
+        assert!(matcher.config().is_finished(), "budget {budget}: {matcher:?} does not end");
+    }
+}
+
 /// More of what a bound for the whole output has to know.
 const MORE: &[&str] = &[
     r#"{"type":"object","patternProperties":{"^x-":{"const":1}},"additionalProperties":false}"#,
