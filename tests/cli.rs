@@ -507,6 +507,70 @@ fn prompts_and_settings_are_checked_before_the_model() {
     refused(&with(&["p", "--min-p=NaN"]), &["min-p"]);
 }
 
+#[test]
+fn flags_without_effect_are_refused() {
+    let folder = Folder::new("idle");
+    let age = folder.file("age.json", AGE);
+    let nested =
+        r##"{"$defs": {"a": {"properties": {"why": {"type": "string"}}}}, "$ref": "#/$defs/a"}"##;
+    let nested = folder.file("nested.json", nested);
+    let lark = folder.file("g.lark", "start: \"a\"");
+    let json = folder.file("j.lark", "start: %json {\"type\": \"boolean\"}");
+    let schema = ["--schema", &*age];
+    let cases: [(&[&str], &[&str]); 10] = [
+        (
+            &["--reasoning-field", "why"],
+            &["--reasoning-field has no effect", "\"why\"", "--add-reasoning"],
+        ),
+        (&["--reasoning-tokens", "9"], &["--reasoning-tokens has no effect", "--add-reasoning"]),
+        (&["--strip-reasoning", "a prompt"], &["--strip-reasoning has no effect"]),
+        (
+            &["--strategy", "greedy", "--draft-max", "3", "p"],
+            &["--draft-max has no effect", "lookup"],
+        ),
+        (
+            &["--strategy", "fields", "--soft-landing", "0.5", "p"],
+            &["--soft-landing has no effect"],
+        ),
+        (&["--regex", "a", "--whitespace", "compact"], &["--whitespace has no effect", "--schema"]),
+        (&["--choice", "a", "--property-order", "any"], &["--property-order has no effect"]),
+        (&["--grammar", &lark, "--add-reasoning"], &["--add-reasoning has no effect"]),
+        (&["--grammar", &lark, "--reasoning-tokens", "3"], &["--reasoning-tokens has no effect"]),
+        (&["--choice", "a", "--reasoning-field", "a"], &["--reasoning-field has no effect"]),
+    ];
+    for (flags, parts) in cases {
+        let other = ["--regex", "--choice", "--grammar"].contains(&flags[0]);
+        let base = if other { &[][..] } else { &schema };
+        refused(&run(&[base, flags].concat()), parts);
+    }
+    // Where they have one, they are taken.
+    let checks: [&[&str]; 4] = [
+        &["--schema", &nested, "--reasoning-field", "why", "--reasoning-tokens", "9"],
+        &[
+            "--schema",
+            &age,
+            "--add-reasoning",
+            "--reasoning-field",
+            "why",
+            "--reasoning-tokens",
+            "9",
+        ],
+        &["--schema", &age, "--whitespace", "compact", "--property-order", "any"],
+        &["--grammar", &json, "--whitespace", "compact"],
+    ];
+    for flags in checks {
+        done(&run(&[&["check"], flags].concat()));
+    }
+    // A text that is no schema is told as that.
+    let broken = folder.file("broken.json", "{");
+    refused(&run(&["check", "--schema", &broken, "--reasoning-field", "why"]), &["broken.json:1"]);
+    for flags in [["--stop", ""], ["--stop-inside", "refuse"], ["--syntax", "gbnf"]] {
+        let output = run(&[&["--schema", &*age, "p"], &flags[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(stderr(&output).contains(flags[0]), "{}", stderr(&output));
+    }
+}
+
 #[cfg(not(feature = "llama"))]
 #[test]
 fn a_build_without_models_says_how_to_get_them() {

@@ -108,14 +108,14 @@ pub struct SchemaArgs {
     /// With the flags that it was compiled with.
     #[arg(long, value_name = "FILE", help_heading = "Constraint")]
     #[arg(conflicts_with_all = ["schema", "grammar", "regex", "choice", "property_order"])]
-    #[arg(conflicts_with_all = ["whitespace", "reasoning_field", "add_reasoning"])]
+    #[arg(conflicts_with_all = ["whitespace", "reasoning_field", "add_reasoning", "reasoning_tokens"])]
     pub constraint: Option<PathBuf>,
-    /// The order of an object's keys
-    #[arg(long, value_name = "ORDER", default_value = "declared", help_heading = "Constraint")]
-    pub property_order: PropertyOrder,
-    /// The white space between the tokens of JSON
-    #[arg(long, value_name = "STYLE", default_value = "flexible", help_heading = "Constraint")]
-    pub whitespace: Whitespace,
+    /// The order of an object's keys [default: declared]
+    #[arg(long, value_name = "ORDER", help_heading = "Constraint")]
+    pub property_order: Option<PropertyOrder>,
+    /// The white space between the tokens of JSON [default: flexible]
+    #[arg(long, value_name = "STYLE", help_heading = "Constraint")]
+    pub whitespace: Option<Whitespace>,
     /// The property in which the model reasons: it comes first in its object
     ///
     /// Without this flag, a declared property named reasoning, rationale, thinking, explanation,
@@ -166,6 +166,7 @@ pub struct TextArgs {
     pub grammar: Option<PathBuf>,
     /// The syntax of the grammar: gbnf, ebnf, w3c, lark, regex or choice
     #[arg(long, value_name = "NAME", help_heading = "Constraint", requires = "grammar")]
+    #[arg(conflicts_with_all = ["schema", "regex", "choice", "constraint"])]
     pub syntax: Option<Syntax>,
     /// The regular expression that the whole output matches
     #[arg(long, value_name = "REGEX", help_heading = "Constraint")]
@@ -338,10 +339,11 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, help_heading = "Sampling")]
     pub soft_landing: Option<f64>,
     /// End where TEXT occurs after a whole document; TEXT is no part of it
-    #[arg(long, value_name = "TEXT", help_heading = "Sampling")]
+    #[arg(long, value_name = "TEXT", help_heading = "Sampling", value_parser = stop_text)]
     pub stop: Vec<String>,
     /// What becomes of a --stop TEXT inside a document, which it would cut
     #[arg(long, value_name = "HOW", default_value = "ignore", help_heading = "Sampling")]
+    #[arg(requires = "stop")]
     pub stop_inside: StopInside,
     /// Seed of the random draws; drawn, and printed to standard error, when not given
     #[arg(long, value_name = "N", help_heading = "Sampling")]
@@ -515,6 +517,14 @@ pub fn positive() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=1 << 30)
 }
 
+/// A text that an answer ends at.
+fn stop_text(text: &str) -> Result<String, &'static str> {
+    match text {
+        "" => Err("an empty text occurs everywhere: write one that ends an answer"),
+        text => Ok(text.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -567,6 +577,9 @@ mod tests {
             &["--threads", "0"],
             &["--max-tokens", "0"],
             &["--property-order", "random"],
+            &["--syntax", "gbnf"],
+            &["--stop", ""],
+            &["--stop-inside", "refuse"],
         ] {
             let args = ["constrain", "--schema", "s.json"].iter().chain(flags);
             assert!(Cli::try_parse_from(args).is_err(), "{flags:?}");

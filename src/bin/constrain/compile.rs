@@ -1,16 +1,19 @@
 //! From `--schema`, `--grammar` and their companions to a grammar: what every sub-command begins with.
 
 use crate::args::{self, SchemaArgs, TextArgs};
+use crate::idle::{self, Flag};
 use crate::input;
 use crate::report::{Failure, Source};
 use crate::saved;
 use constrain::error::quote;
+use constrain::extract::is_reasoning;
 use constrain::grammar::{PropertyOrder, Whitespace};
 use constrain::saved::Saved;
 use constrain::schema::Options;
 use constrain::syntax::Syntax;
 use constrain::vocab::Token;
 use constrain::{Constraint, Document, Grammar, Limits, Vocabulary};
+use serde_json::Value;
 
 /// Spaces per level of `--whitespace pretty`.
 const INDENT: u8 = 2;
@@ -40,7 +43,69 @@ impl Form {
                 (source, Some(syntax))
             }
         };
-        Ok(Self { source, syntax, options: options(args), saved: None })
+        let form = Self { source, syntax, options: options(args), saved: None };
+        form.refuse_idle_flags(args)?;
+        Ok(form)
+    }
+
+    /// Refuses flags for schemas where there is none, and those for a property that there is not.
+    fn refuse_idle_flags(&self, args: &SchemaArgs) -> Result<(), Failure> {
+        let text = &self.source.text;
+        let works = match self.syntax {
+            None => true,
+            Some(syntax) => syntax == Syntax::Lark && text.contains("%json"),
+        };
+        let row = |name, is_given| Flag {
+            name,
+            is_given,
+            works,
+            why: "it is for JSON, of which the constraint says itself how it is spelled",
+            help: "leave it out, or give a schema with --schema",
+        };
+        let name = args.reasoning_field.as_deref();
+        let unknown = format!("no property of the schema is named {}", quote(name.unwrap_or("")));
+        idle::refuse(&[
+            row("--property-order", args.property_order.is_some()),
+            row("--whitespace", args.whitespace.is_some()),
+            row("--reasoning-field", name.is_some()),
+            row("--add-reasoning", args.add_reasoning),
+            row("--reasoning-tokens", args.reasoning_tokens.is_some()),
+            Flag {
+                name: "--reasoning-field",
+                is_given: name.is_some(),
+                works: args.add_reasoning || self.has_property(&|property| Some(property) == name),
+                why: &unknown,
+                help: "name one that is declared, or add it with --add-reasoning",
+            },
+            Flag {
+                name: "--reasoning-tokens",
+                is_given: args.reasoning_tokens.is_some(),
+                works: self.has_reasoning(),
+                ..NO_REASONING
+            },
+        ])
+    }
+
+    /// Whether a reasoning property is declared or added, as far as that can be told from the text.
+    pub fn has_reasoning(&self) -> bool {
+        self.options.add_reasoning || self.has_property(&|name| is_reasoning(name, &self.options))
+    }
+
+    /// Whether the schema declares such a property, wherever; what is no JSON may.
+    fn has_property(&self, is_it: &dyn Fn(&str) -> bool) -> bool {
+        fn within(schema: &Value, is_it: &dyn Fn(&str) -> bool) -> bool {
+            match schema {
+                Value::Array(items) => items.iter().any(|item| within(item, is_it)),
+                Value::Object(members) => members.iter().any(|(keyword, value)| {
+                    let names = value.as_object().filter(|_| keyword == "properties");
+                    names.is_some_and(|names| names.keys().any(|name| is_it(name)))
+                        || within(value, is_it)
+                }),
+                _ => false,
+            }
+        }
+        let schema = serde_json::from_str(&self.source.text);
+        schema.map_or(true, |schema: Value| within(&schema, is_it))
     }
 
     /// The same with the document of which values may be pieces.
@@ -119,6 +184,15 @@ impl Form {
     }
 }
 
+/// The row of a flag that is for a reasoning property.
+pub const NO_REASONING: Flag<'static> = Flag {
+    name: "",
+    is_given: false,
+    works: false,
+    why: "the schema has no reasoning property",
+    help: "say which property it is with --reasoning-field, or add one with --add-reasoning",
+};
+
 /// A grammar, a regular expression or choices.
 fn text(args: &TextArgs) -> Result<(Source, Syntax), Failure> {
     let named = |name: &str, text: String| Source { name: name.to_string(), text };
@@ -152,13 +226,13 @@ fn text(args: &TextArgs) -> Result<(Source, Syntax), Failure> {
 fn options(args: &SchemaArgs) -> Options {
     Options {
         property_order: match args.property_order {
-            args::PropertyOrder::Declared => PropertyOrder::Declared,
-            args::PropertyOrder::Any => PropertyOrder::Any,
+            None | Some(args::PropertyOrder::Declared) => PropertyOrder::Declared,
+            Some(args::PropertyOrder::Any) => PropertyOrder::Any,
         },
         whitespace: match args.whitespace {
-            args::Whitespace::Compact => Whitespace::Compact,
-            args::Whitespace::Pretty => Whitespace::Pretty(INDENT),
-            args::Whitespace::Flexible => Whitespace::Flexible,
+            Some(args::Whitespace::Compact) => Whitespace::Compact,
+            Some(args::Whitespace::Pretty) => Whitespace::Pretty(INDENT),
+            None | Some(args::Whitespace::Flexible) => Whitespace::Flexible,
         },
         reasoning_field: args.reasoning_field.clone(),
         add_reasoning: args.add_reasoning,

@@ -4,8 +4,9 @@
 //! a model is fetched or loaded. What comes out is checked last, by [`crate::verify`].
 
 use crate::args::{GenerateArgs, SamplingArgs, StopInside, Verbosity};
-use crate::compile::Form;
+use crate::compile::{Form, NO_REASONING};
 use crate::fields::{self, Part};
+use crate::idle::{self, Flag};
 use crate::input;
 use crate::model::{self, Change};
 use crate::prompt;
@@ -45,6 +46,9 @@ struct Job<'a> {
 /// Runs the program's main job.
 pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
     let form = Form::read(&args.schema)?;
+    let strips = form.is_schema() && form.has_reasoning();
+    let (name, is_given) = ("--strip-reasoning", args.strip_reasoning);
+    idle::refuse(&[Flag { name, is_given, works: strips, ..NO_REASONING }])?;
     let inputs = prompt::inputs(args)?;
     let form = form.with_document(inputs.document())?;
     let grammar = form.compile()?;
@@ -55,6 +59,13 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
     if plan.fields && args.stream {
         return Err(Failure::new("fields that are decoded side by side cannot be streamed"));
     }
+    idle::refuse(&[Flag {
+        name: "--soft-landing",
+        is_given: args.sampling.soft_landing.is_some(),
+        works: !plan.fields,
+        why: "fields that are decoded side by side have budgets of their own",
+        help: "leave it out, or take another strategy",
+    }])?;
     if let Some(trace) = &args.trace {
         input::keep_apart(trace, args.schema.files())?;
     }

@@ -15,6 +15,7 @@ mod fields;
 mod folder;
 mod generate;
 mod html;
+mod idle;
 mod input;
 mod inspect;
 mod lab;

@@ -1,5 +1,6 @@
 //! `--strategy` and what belongs to it: the flags, and the strategy that they describe.
 
+use crate::idle::{self, Flag};
 use crate::report::Failure;
 use clap::{Args, ValueEnum};
 use constrain::decode::{Beam, Contrastive, Drafts, Shortlist, Source, Strategy, Verification};
@@ -206,31 +207,49 @@ impl StrategyArgs {
         }
     }
 
-    /// A flag that does nothing is a misunderstanding.
+    /// Refuses the flags of other strategies.
     fn refuse_idle_flags(&self, strategy: &Strategy) -> Result<(), Failure> {
-        let drafting = matches!(strategy, Strategy::Draft(_));
-        let by_model = drafting && strategy.needs_assistant();
-        let beam = matches!(strategy, Strategy::Beam(_));
-        let contrastive = matches!(strategy, Strategy::Contrastive(_));
-        let rows = [
-            ("--draft", !self.draft.is_empty(), drafting, "a drafting strategy"),
-            ("--draft-model", self.draft_model.is_some(), by_model, "--draft model"),
-            ("--draft-max", self.draft_max.is_some(), drafting, "--draft"),
-            ("--draft-shortlist", self.draft_shortlist.is_some(), drafting, "--draft"),
-            ("--verify", self.verify.is_some(), drafting, "--draft"),
-            ("--beams", self.beams.is_some(), beam, "--strategy beam"),
-            ("--length-penalty", self.length_penalty.is_some(), beam, "--strategy beam"),
-            ("--beam-score", self.beam_score.is_some(), beam, "--strategy beam"),
-            ("--amateur", self.amateur.is_some(), contrastive, "--strategy contrastive"),
-            ("--alpha", self.alpha.is_some(), contrastive, "--strategy contrastive"),
-            ("--beta", self.beta.is_some(), contrastive, "--strategy contrastive"),
-        ];
-        match rows.iter().find(|(_, given, used, _)| *given && !used) {
-            None => Ok(()),
-            Some((flag, .., with)) => {
-                Err(Failure::new(format!("{flag} has no effect here")).help(format!("add {with}")))
-            }
-        }
+        let sources = match strategy {
+            Strategy::Draft(drafts) => &drafts.sources[..],
+            _ => &[],
+        };
+        let draft = (
+            !sources.is_empty(),
+            "this strategy drafts nothing",
+            "take --strategy speculative, lookup, grammar or mtp, or --draft alone",
+        );
+        let model = (
+            strategy.needs_assistant() && draft.0,
+            "no second model drafts",
+            "take --strategy speculative, or --draft model",
+        );
+        let predicted = [Source::Model, Source::Heads];
+        let shortlist = (
+            predicted.iter().any(|source| sources.contains(source)),
+            "no model drafts",
+            "take --strategy speculative or mtp",
+        );
+        let beam =
+            (matches!(strategy, Strategy::Beam(_)), "there are no beams", "take --strategy beam");
+        let contrastive = (
+            matches!(strategy, Strategy::Contrastive(_)),
+            "no second model is contrasted",
+            "take --strategy contrastive",
+        );
+        let flag = |name, is_given, (works, why, help)| Flag { name, is_given, works, why, help };
+        idle::refuse(&[
+            flag("--draft", !self.draft.is_empty(), draft),
+            flag("--draft-model", self.draft_model.is_some(), model),
+            flag("--draft-max", self.draft_max.is_some(), draft),
+            flag("--draft-shortlist", self.draft_shortlist.is_some(), shortlist),
+            flag("--verify", self.verify.is_some(), draft),
+            flag("--beams", self.beams.is_some(), beam),
+            flag("--length-penalty", self.length_penalty.is_some(), beam),
+            flag("--beam-score", self.beam_score.is_some(), beam),
+            flag("--amateur", self.amateur.is_some(), contrastive),
+            flag("--alpha", self.alpha.is_some(), contrastive),
+            flag("--beta", self.beta.is_some(), contrastive),
+        ])
     }
 }
 
@@ -319,6 +338,8 @@ mod tests {
             "--draft lookup,model",
             "--strategy contrastive",
             "--verify rejection",
+            "--strategy greedy --draft-max 3",
+            "--strategy grammar --draft-shortlist 100",
         ] {
             assert!(plan(flags).is_err(), "{flags}");
         }
