@@ -94,7 +94,7 @@ pub struct DocumentArgs {
     pub input: Option<PathBuf>,
 }
 
-/// How a schema is read: shared by all sub-commands that compile one.
+/// A schema, and how it is read: shared by all sub-commands that compile one.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// The JSON Schema to satisfy
@@ -107,8 +107,8 @@ pub struct SchemaArgs {
     ///
     /// With the flags that it was compiled with.
     #[arg(long, value_name = "FILE", help_heading = "Constraint")]
-    #[arg(conflicts_with_all = ["schema", "grammar", "regex", "choice", "property_order"])]
-    #[arg(conflicts_with_all = ["whitespace", "reasoning_field", "add_reasoning", "reasoning_tokens"])]
+    #[arg(conflicts_with_all = ["schema", "property_order", "whitespace"])]
+    #[arg(conflicts_with_all = ["reasoning_field", "add_reasoning", "reasoning_tokens"])]
     pub constraint: Option<PathBuf>,
     /// The order of an object's keys [default: declared]
     #[arg(long, value_name = "ORDER", help_heading = "Constraint")]
@@ -134,6 +134,14 @@ pub struct SchemaArgs {
     /// their own by "x-constrain": {"max_tokens": N} in the schema.
     #[arg(long, value_name = "N", help_heading = "Constraint")]
     pub reasoning_tokens: Option<u32>,
+}
+
+/// What the output is constrained by, and how it is read: shared by the sub-commands that take any constraint.
+#[derive(Debug, Args)]
+pub struct FormArgs {
+    /// A schema.
+    #[command(flatten)]
+    pub schema: SchemaArgs,
     /// Other constraints than schemas.
     #[command(flatten)]
     pub text: TextArgs,
@@ -142,15 +150,21 @@ pub struct SchemaArgs {
 impl SchemaArgs {
     /// The files that are read.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let files = [&self.schema, &self.constraint, &self.text.grammar];
-        files.into_iter().flatten().map(PathBuf::as_path)
+        [&self.schema, &self.constraint].into_iter().flatten().map(PathBuf::as_path)
+    }
+}
+
+impl FormArgs {
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.schema.files().chain(self.text.grammar.as_deref())
     }
 
     /// Whether there is any constraint.
     pub fn is_given(&self) -> bool {
         let TextArgs { grammar, regex, choice, .. } = &self.text;
-        let file = self.schema.is_some() || self.constraint.is_some();
-        file || grammar.is_some() || regex.is_some() || !choice.is_empty()
+        let is_text = grammar.is_some() || regex.is_some() || !choice.is_empty();
+        is_text || self.schema.files().next().is_some()
     }
 }
 
@@ -162,7 +176,7 @@ pub struct TextArgs {
     /// The syntax is that of the file's ending (.gbnf, .ebnf, .w3c, .lark, .regex, .choice), or as
     /// --syntax says.
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
-    #[arg(conflicts_with_all = ["schema", "regex", "choice"])]
+    #[arg(conflicts_with_all = ["schema", "constraint", "regex", "choice"])]
     pub grammar: Option<PathBuf>,
     /// The syntax of the grammar: gbnf, ebnf, w3c, lark, regex or choice
     #[arg(long, value_name = "NAME", help_heading = "Constraint", requires = "grammar")]
@@ -170,10 +184,11 @@ pub struct TextArgs {
     pub syntax: Option<Syntax>,
     /// The regular expression that the whole output matches
     #[arg(long, value_name = "REGEX", help_heading = "Constraint")]
-    #[arg(conflicts_with_all = ["schema", "choice"])]
+    #[arg(conflicts_with_all = ["schema", "constraint", "choice"])]
     pub regex: Option<String>,
     /// A text that the output may be; repeat it for each
-    #[arg(long, value_name = "TEXT", help_heading = "Constraint", conflicts_with = "schema")]
+    #[arg(long, value_name = "TEXT", help_heading = "Constraint")]
+    #[arg(conflicts_with_all = ["schema", "constraint"])]
     pub choice: Vec<String>,
 }
 
@@ -206,7 +221,7 @@ pub struct GenerateArgs {
 
     /// How the schema is read.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
 
     /// Which model runs, and how.
     #[command(flatten)]
@@ -370,7 +385,7 @@ pub struct CheckArgs {
     pub document: DocumentArgs,
     /// How the schema is read.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -385,7 +400,7 @@ Examples:
 pub struct MaskArgs {
     /// How the schema is read.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// The vocabulary: a Hugging Face tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
@@ -413,7 +428,7 @@ Examples:
 pub struct CompileArgs {
     /// How the schema is read.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// The vocabulary of the model: a Hugging Face tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
@@ -430,7 +445,7 @@ pub struct CompileArgs {
 pub struct InspectArgs {
     /// How the schema is read.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// A vocabulary, to show the tables over it too: tokenizer.json, or a tiktoken rank file
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: Option<PathBuf>,
@@ -567,6 +582,27 @@ mod tests {
         }
     }
 
+    /// Data is extracted under schemas alone, and what was written before needs no model.
+    #[test]
+    fn sub_commands_have_no_flags_that_cannot_work_there() {
+        let extract = ["constrain", "extract", "-s", "s", "-i", "d", "-o", "o"];
+        let eval = ["constrain", "eval", "-s", "s", "-l", "l"];
+        let parses =
+            |base: &[&str], flags: &[&str]| Cli::try_parse_from(base.iter().chain(flags)).is_ok();
+        for base in [&extract[..], &eval] {
+            assert!(parses(base, &["--whitespace", "compact", "--model", "m.gguf"]));
+            for flags in
+                [["--grammar", "g.lark"], ["--regex", "a"], ["--choice", "a"], ["--syntax", "gbnf"]]
+            {
+                assert!(!parses(base, &flags), "{flags:?}");
+            }
+        }
+        assert!(parses(&eval, &["--outputs", "a", "--outputs", "b", "--loose"]));
+        for flags in [["--model", "m"], ["--parallel", "2"], ["--top-k", "3"], ["--hf", "a/b"]] {
+            assert!(!parses(&eval, &[&["--outputs", "a"], &flags[..]].concat()), "{flags:?}");
+        }
+    }
+
     #[test]
     fn contradictions_are_refused() {
         for flags in [
@@ -578,6 +614,8 @@ mod tests {
             &["--max-tokens", "0"],
             &["--property-order", "random"],
             &["--syntax", "gbnf"],
+            &["--grammar", "g.lark"],
+            &["--constraint", "a.constraint"],
             &["--stop", ""],
             &["--stop-inside", "refuse"],
         ] {

@@ -155,7 +155,7 @@ pub struct Ask {
 impl Ask {
     /// Reads what the flags name. With `figures` it is asked how sure the model is of each field.
     pub fn read(args: &AskArgs, figures: bool) -> Result<Self, Failure> {
-        let form = Form::read(&args.schema)?;
+        let form = Form::of_schema(&args.schema)?;
         if !form.is_schema() {
             return Err(Failure::new("data is extracted under a schema, not under a grammar")
                 .help("name the schema with --schema FILE"));

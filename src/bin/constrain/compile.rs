@@ -1,6 +1,6 @@
 //! From `--schema`, `--grammar` and their companions to a grammar: what every sub-command begins with.
 
-use crate::args::{self, SchemaArgs, TextArgs};
+use crate::args::{self, FormArgs, SchemaArgs, TextArgs};
 use crate::idle::{self, Flag};
 use crate::input;
 use crate::report::{Failure, Source};
@@ -32,17 +32,24 @@ pub struct Form {
 
 impl Form {
     /// Reads what the flags name; the text is not looked at yet.
-    pub fn read(args: &SchemaArgs) -> Result<Self, Failure> {
-        if let Some(path) = &args.constraint {
-            return saved::read(path);
+    pub fn read(args: &FormArgs) -> Result<Self, Failure> {
+        match text(&args.text)? {
+            None => Self::of_schema(&args.schema),
+            Some((source, syntax)) => Self::of(source, Some(syntax), &args.schema),
         }
-        let (source, syntax) = match &args.schema {
-            Some(path) => (input::read(path)?, None),
-            None => {
-                let (source, syntax) = text(&args.text)?;
-                (source, Some(syntax))
-            }
-        };
+    }
+
+    /// The same where only schemas are taken.
+    pub fn of_schema(args: &SchemaArgs) -> Result<Self, Failure> {
+        match (&args.constraint, &args.schema) {
+            (Some(path), _) => saved::read(path),
+            (None, Some(path)) => Self::of(input::read(path)?, None, args),
+            (None, None) => Err(Failure::new("there is no schema and no other constraint")
+                .help("name one with --schema FILE, or see --help for others")),
+        }
+    }
+
+    fn of(source: Source, syntax: Option<Syntax>, args: &SchemaArgs) -> Result<Self, Failure> {
         let form = Self { source, syntax, options: options(args), saved: None };
         form.refuse_idle_flags(args)?;
         Ok(form)
@@ -193,8 +200,8 @@ pub const NO_REASONING: Flag<'static> = Flag {
     help: "say which property it is with --reasoning-field, or add one with --add-reasoning",
 };
 
-/// A grammar, a regular expression or choices.
-fn text(args: &TextArgs) -> Result<(Source, Syntax), Failure> {
+/// A grammar, a regular expression or choices, if the flags name one.
+fn text(args: &TextArgs) -> Result<Option<(Source, Syntax)>, Failure> {
     let named = |name: &str, text: String| Source { name: name.to_string(), text };
     match args {
         TextArgs { grammar: Some(path), syntax, .. } => {
@@ -208,18 +215,19 @@ fn text(args: &TextArgs) -> Result<(Source, Syntax), Failure> {
             if syntax == Syntax::Regex && source.text.ends_with('\n') {
                 source.text.pop();
             }
-            Ok((source, syntax))
+            Ok(Some((source, syntax)))
         }
-        TextArgs { regex: Some(regex), .. } => Ok((named("--regex", regex.clone()), Syntax::Regex)),
+        TextArgs { regex: Some(regex), .. } => {
+            Ok(Some((named("--regex", regex.clone()), Syntax::Regex)))
+        }
         TextArgs { choice, .. } if !choice.is_empty() => {
             if let Some(odd) = choice.iter().find(|text| text.is_empty() || text.contains('\n')) {
                 let message = format!("{} is not one line of text", quote(odd));
                 return Err(Failure::new(message).help("write a grammar for such a choice"));
             }
-            Ok((named("--choice", choice.join("\n")), Syntax::Choice))
+            Ok(Some((named("--choice", choice.join("\n")), Syntax::Choice)))
         }
-        _ => Err(Failure::new("there is no schema and no other constraint")
-            .help("name one with --schema FILE or --grammar FILE, or see --help")),
+        _ => Ok(None),
     }
 }
 

@@ -53,6 +53,9 @@ pub struct EvalArgs {
     pub value_field: String,
     /// What `constrain extract` wrote, to be scored in place of asking a model; repeat it to compare
     #[arg(long, value_name = "OUT.jsonl", help_heading = "Input")]
+    #[arg(conflicts_with_all = ["ModelArgs", "FilterArgs", "max_tokens", "seed", "instruction", "system"])]
+    #[arg(conflicts_with_all = ["schema_in_prompt", "examples", "parallel", "chunk_tokens"])]
+    #[arg(conflicts_with_all = ["overlap_tokens", "cache", "escalate_below", "escalate_model"])]
     pub outputs: Vec<PathBuf>,
     /// Compare texts without regard to case and white space
     #[arg(long, help_heading = "Output")]

@@ -10,7 +10,7 @@ mod step;
 mod table;
 mod twelve;
 
-use crate::args::{FilterArgs, ModelArgs, SchemaArgs, Verbosity, positive};
+use crate::args::{FilterArgs, FormArgs, ModelArgs, Verbosity, positive};
 use crate::report::Failure;
 use clap::{Args, Subcommand};
 use constrain::TokenId;
@@ -73,7 +73,7 @@ pub struct TwelveArgs {
     pub used: Vec<TokenId>,
     /// A schema whose mask applies.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// The document so far, for the mask of the schema
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(help_heading = "Constraint", allow_hyphen_values = true)]
@@ -94,7 +94,7 @@ pub struct StepArgs {
     pub filters: FilterArgs,
     /// A schema whose mask applies.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// The document so far
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     #[arg(help_heading = "Constraint", allow_hyphen_values = true)]
@@ -119,7 +119,7 @@ pub struct CompareArgs {
     pub prompt: String,
     /// A schema to satisfy.
     #[command(flatten)]
-    pub schema: SchemaArgs,
+    pub schema: FormArgs,
     /// The law of the next token; temperature 0 unless given.
     #[command(flatten)]
     pub filters: FilterArgs,
