@@ -18,7 +18,8 @@
 //! * Where the set says `float`, only those with an exponent.
 //! * At most `max_digits` digits in all, the exponent's included. Declared bounds may need more; then the
 //!   limit is raised so that they can be written.
-//! * An end without a bound ends where the nearest f64 would be infinite.
+//! * An end without a bound ends where the nearest f64 would be infinite, and numbers that are not 0 begin where it
+//!   would be 0: with an exponent at 1e-307. What a bound leaves beyond these ends alone is not touched.
 //!
 //! # Method
 //!

@@ -66,6 +66,20 @@ fn accepts(spec: &NumberSpec, text: &str) -> bool {
             return false;
         }
     }
+    // With an exponent nothing is written that an f64 takes for 0, unless a bound leaves nothing else.
+    let between = |low: &str, high: &str, value: &Decimal| {
+        *value > Decimal::parse(low).unwrap() && *value < Decimal::parse(high).unwrap()
+    };
+    let positive = value > Decimal::from(0);
+    let (near, far) = if positive { (&spec.min, &spec.max) } else { (&spec.max, &spec.min) };
+    let reaches_zero = near
+        .as_ref()
+        .is_none_or(|(bound, _)| bound.is_zero() || (*bound > Decimal::from(0)) != positive);
+    let only_small = far.as_ref().is_some_and(|(bound, _)| between("-1e-306", "1e-306", bound));
+    let tiny = exponent && !value.is_zero() && between("-1e-307", "1e-307", &value);
+    if tiny && reaches_zero && !only_small {
+        return false;
+    }
     let inside = |bound: &(Decimal, bool), order| {
         value.cmp(&bound.0) == order || value == bound.0 && !bound.1
     };

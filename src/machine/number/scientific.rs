@@ -167,7 +167,7 @@ impl Mantissa {
         };
         let f = i64::from(self.frac.unwrap_or(0));
         let count = top + f + 1;
-        let mut lo = -UNBOUNDED;
+        let mut lo = side.least().map_or(-UNBOUNDED, |least| least - top);
         if !side.lo.value.is_zero() {
             let met = match self.lo {
                 Ordering::Less => false,
@@ -274,7 +274,7 @@ impl Mantissa {
     /// tens divide everything.
     fn candidates(&self, values: &Values, side: &Side) -> impl Iterator<Item = i64> + use<> {
         let most = side.hi.top();
-        let least = side.lo.top();
+        let least = side.least().unwrap_or(side.lo.top());
         let small = values.units().map(|unit| unit.exponent - 2).min().unwrap_or(most).min(most);
         let large = values
             .units()
@@ -288,7 +288,7 @@ impl Mantissa {
             let power = 10i64.pow(length);
             [power - 1, -power]
         });
-        let bites = if side.lo.value.is_zero() { small } else { least };
+        let bites = if side.lo.value.is_zero() { small.max(least) } else { least };
         [most, most - 1, bites]
             .into_iter()
             .chain(lengths)

@@ -31,6 +31,9 @@ use std::cmp::Ordering;
 /// Excluded units of one terminal: `2^r` candidates are tried.
 const MAX_EXCLUDED: usize = 8;
 
+/// The least position of a first digit at which an f64 has all its digits.
+const LEAST: i64 = -307;
+
 /// A power of ten; `exponent` is at most a digit limit here.
 pub(super) fn ten_to(exponent: i64) -> BigUint {
     BigUint::from(10u8).pow(u32::try_from(exponent).unwrap_or(0))
@@ -117,6 +120,13 @@ impl Side {
             Ordering::Greater => false,
         };
         nonempty.then_some(Self { lo, hi })
+    }
+
+    /// Position of the least first digit with an exponent, where the nearest f64 is not 0 though the number
+    /// is not; `None` if no such limit is needed, since a bound keeps the numbers away from 0, or wanted, since one keeps
+    /// all of them this small.
+    pub(super) fn least(&self) -> Option<i64> {
+        (self.lo.value.is_zero() && self.hi.top() > LEAST).then_some(LEAST)
     }
 }
 
