@@ -765,3 +765,29 @@ fn grammars_of_the_folder() {
     }
     assert_eq!(count, 13, "a grammar is missing");
 }
+
+#[test]
+fn dates_are_those_of_the_calendar() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("grammars/date.gbnf");
+    let grammar = compile(&std::fs::read_to_string(path).unwrap(), "gbnf").unwrap();
+    let constraint = Constraint::new(&grammar, &support::synthetic()).unwrap();
+    // The last two digits, and the centuries, in all their classes.
+    let years = (0..=104).chain(1896..=2004).chain([2100, 2200, 2396, 2400, 9996, 9999]);
+    for year in years {
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        for month in 0..=13 {
+            let days = match month {
+                2 => 28 + i32::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                1..=12 => 31,
+                _ => 0,
+            };
+            for day in 0..=32 {
+                let text = format!("{year:04}-{month:02}-{day:02}");
+                let mut matcher = constraint.matcher();
+                let found = matcher.accept_bytes(text.as_bytes()).is_ok() && matcher.can_stop();
+                assert_eq!(found, (1..=days).contains(&day), "{text}");
+            }
+        }
+    }
+}
