@@ -265,6 +265,23 @@ fn check_explains_a_form_that_is_not_generated() {
 }
 
 #[test]
+fn check_names_the_bound_that_a_text_goes_beyond() {
+    let folder = Folder::new("beyond");
+    let schema = folder.file("s.json", r#"{"type": ["number", "array"]}"#);
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    for (text, reason) in [
+        ("1e400", "reason: 1e400 is beyond the numbers of 64 bits"),
+        (&deep, "reason: arrays and objects nest at most 128 deep"),
+        (&"1".repeat(99), "reason: the number has 99 digits, of which at most 64"),
+    ] {
+        let path = folder.file("d.json", text);
+        let output = run(&["check", "--schema", &schema, &path]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn values_are_pieces_of_the_input() {
     let folder = Folder::new("span");
     let schema = folder.file(

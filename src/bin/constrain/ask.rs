@@ -5,10 +5,10 @@ use crate::compile::Form;
 use crate::folder::Folder;
 use crate::input;
 use crate::model::{self, Change, Loaded};
-use crate::report::Failure;
+use crate::report::{Failure, Source};
 use crate::verify::{Complaint, Verifier};
 use clap::Args;
-use constrain::error::quote;
+use constrain::error::{Error, quote};
 use constrain::extract::{self, Example, Extractor};
 use constrain::model::Model;
 use constrain::sample::{Preset, Settings};
@@ -150,6 +150,8 @@ pub struct Ask {
     escalation: Option<(f64, Option<PathBuf>)>,
     /// A folder of compiled schemas.
     cache: Option<PathBuf>,
+    /// The file of the examples.
+    examples: Option<PathBuf>,
 }
 
 impl Ask {
@@ -197,6 +199,7 @@ impl Ask {
             overlap_tokens,
             escalation,
             cache,
+            examples: args.examples.clone(),
         })
     }
 
@@ -213,7 +216,7 @@ impl Ask {
         let (text, options) = (&self.form.source.text, self.options.clone());
         let Some(folder) = &self.cache else {
             let made = Extractor::new(vocabulary, text, options);
-            return made.map_err(|error| self.form.failure(&error));
+            return made.map_err(|error| self.failure(&error));
         };
         let folder = Folder::open(folder, CACHE_BYTES)?;
         let cache = ConstraintCache::new(vocabulary, usize::MAX).with_store(folder);
@@ -226,7 +229,16 @@ impl Ask {
         }
         let made =
             constraint.and_then(|constraint| Extractor::with_constraint(constraint, text, options));
-        made.map_err(|error| self.form.failure(&error))
+        made.map_err(|error| self.failure(&error))
+    }
+
+    /// An error of the schema, or of the answer of an example, each with the text that it points at.
+    fn failure(&self, error: &Error) -> Failure {
+        let path = self.examples.as_deref().map_or("".into(), std::path::Path::to_string_lossy);
+        match wrong_example(error, &self.options.examples, &path) {
+            Some(answer) => Failure::in_source(error, &answer),
+            None => self.form.failure(error),
+        }
     }
 
     /// Everything that the value of a document depends on beside the document, as one text.
@@ -250,6 +262,14 @@ pub fn model_name(args: &ModelArgs) -> String {
     name.unwrap_or_else(|| "the default model".to_owned())
 }
 
+/// The answer that an error is about, if it is about that of an example. The library counts them from 1.
+fn wrong_example(error: &Error, examples: &[Example], path: &str) -> Option<Source> {
+    let rest = error.message().strip_prefix("the answer of example ")?;
+    let number: usize = rest.split(':').next()?.parse().ok()?;
+    let text = examples.get(number.checked_sub(1)?)?.answer.trim().to_owned();
+    Some(Source { name: format!("example {number} of {path}"), text })
+}
+
 fn examples(path: &std::path::Path) -> Result<Vec<Example>, Failure> {
     let source = input::read(path)?;
     let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -266,4 +286,35 @@ fn examples(path: &std::path::Path) -> Result<Vec<Example>, Failure> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::byte_vocabulary;
+
+    #[test]
+    fn a_wrong_answer_of_an_example_is_shown_itself() {
+        let schema =
+            r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+        let vocabulary = byte_vocabulary().expect("a vocabulary");
+        let wrong = |answer: &str| {
+            let examples = vec![Example::new("One.", r#"{"n":1}"#), Example::new("Two.", answer)];
+            let options = extract::Options { examples: examples.clone(), ..Default::default() };
+            let error = Extractor::new(&vocabulary, schema, options).expect_err("refused");
+            let source = wrong_example(&error, &examples, "e.jsonl").expect("an example");
+            match Failure::in_source(&error, &source) {
+                Failure::Report(report) => report.to_string(),
+                Failure::BrokenPipe => String::new(),
+            }
+        };
+        let shown = wrong(r#"{"n":"x"}"#);
+        assert!(shown.contains("example 2 of e.jsonl:1:6 (byte 5)"), "{shown}");
+        assert!(shown.contains(r#" 1 | {"n":"x"}"#), "{shown}");
+        // It ends too early, which has no place.
+        let shown = wrong(r#"{"n":1"#);
+        assert!(shown.contains("--> example 2 of e.jsonl\n"), "{shown}");
+        let error = Extractor::new(&vocabulary, "{\"type\": 1}", extract::Options::default());
+        assert!(wrong_example(&error.expect_err("refused"), &[], "e.jsonl").is_none());
+    }
 }

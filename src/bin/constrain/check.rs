@@ -14,10 +14,10 @@ use crate::expected;
 use crate::input;
 use crate::report::{Failure, Source, excerpt};
 use crate::verify::Verifier;
-use constrain::Matcher;
 use constrain::error::{Place, quote};
 use constrain::schema::{self, Report, Status, Warning};
 use constrain::syntax::Syntax;
+use constrain::{Limits, Matcher};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -158,7 +158,9 @@ fn check_text(form: &Form, text: &Source, is_json: bool) -> Result<ExitCode, Fai
         Some(offset) => {
             let expected = expected::describe(&matcher.mask()?);
             let reason = match &verifier {
-                Some(verifier) => reason(verifier, &text.text),
+                Some(verifier) => bound(&form.options.limits, &text.text, offset)
+                    .map(|message| (message, None))
+                    .or_else(|| reason(verifier, &text.text)),
                 None => last_line(text, offset),
             };
             Some(Mismatch { offset, expected, reason })
@@ -190,6 +192,49 @@ fn first_mismatch(matcher: &mut Matcher, text: &[u8]) -> Result<Option<usize>, F
 fn last_line(text: &Source, offset: usize) -> Option<(String, Option<String>)> {
     let only = text.text.ends_with('\n') && offset + 1 == text.text.len();
     only.then(|| ("the text ends with a line feed, which is part of it".to_string(), None))
+}
+
+/// The bound of all generated JSON that a text goes beyond at a place: of nesting, or of numbers. Parsers have such
+/// bounds, too, so the validator has nothing to say of the text.
+fn bound(limits: &Limits, text: &str, offset: usize) -> Option<String> {
+    let (before, after) = text.split_at_checked(offset)?;
+    let depth = depth(before)?;
+    let most = usize::from(limits.output_depth);
+    if after.starts_with(['[', '{']) && depth >= most {
+        return Some(format!("arrays and objects nest at most {most} deep in what is generated"));
+    }
+    let is_other = |c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let from = before.len() - before.rsplit(is_other).next().map_or(0, str::len);
+    let number = text[from..].split(is_other).next().unwrap_or_default();
+    if !number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return None;
+    }
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    if number.parse().is_ok_and(f64::is_infinite) {
+        let number = quote(number);
+        let number = number.trim_matches('"');
+        return Some(format!("{number} is beyond the numbers of 64 bits (f64) that readers keep"));
+    }
+    (digits > limits.number_digits as usize && before.len() > from).then(|| {
+        let most = limits.number_digits;
+        format!("the number has {digits} digits, of which at most {most} are generated")
+    })
+}
+
+/// How many arrays and objects are open at the end of a text; `None` inside a string.
+fn depth(text: &str) -> Option<usize> {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    (!in_string).then_some(depth)
 }
 
 /// What is wrong in the terms of the schema; `None` if the text is not even JSON.
@@ -232,4 +277,40 @@ fn mismatch_json(mismatch: Option<&Mismatch>) -> String {
         }),
     };
     format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, offset: usize, part: Option<&str>) {
+        let found = bound(&Limits::default(), text, offset);
+        match part {
+            None => assert_eq!(found, None, "{text}"),
+            Some(part) => assert!(found.as_ref().is_some_and(|m| m.contains(part)), "{found:?}"),
+        }
+    }
+
+    #[test]
+    fn bounds_of_numbers_and_nesting_are_named() {
+        check(r#"{"n": 1e400}"#, 10, Some("1e400 is beyond"));
+        check(r#"{"n": -1e400}"#, 9, Some("-1e400 is beyond"));
+        let long = "7".repeat(70);
+        check(&long, 64, Some("has 70 digits, of which at most 64"));
+        let deep = format!("[\"]\\\"\", {}", "[".repeat(200));
+        check(&deep, 135, Some("at most 128 deep"));
+        check(&deep, 134, None);
+    }
+
+    #[test]
+    fn other_places_have_no_such_reason() {
+        check(r#"{"n": "1e400"}"#, 10, None);
+        check(r#"{"n": 12}"#, 7, None);
+        check("{\"é\":é1", 7, None);
+        check(&"7".repeat(70), 0, None);
+        check("[[true", 3, None);
+        check("", 0, None);
+        check("1", 9, None);
+    }
 }
