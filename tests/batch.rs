@@ -313,6 +313,49 @@ fn an_output_has_one_writer() {
     assert_eq!(ids(&done), (0..60).map(Value::from).collect::<Vec<_>>().iter().collect::<Vec<_>>());
 }
 
+#[test]
+fn documents_and_labels_may_come_from_standard_input() {
+    let folder = Folder::new("stdin-batch");
+    let (schema, file) = (folder.file("s.json", SCHEMA), folder.file("docs.jsonl", docs(9)));
+    let [a, b, html] = ["a.jsonl", "b.jsonl", "b.html"].map(|name| folder.path(name));
+    let piped = |command: &mut Command, from: &str| {
+        run(command.stdin(std::fs::File::open(from).expect("a file")))
+    };
+    ended(&run(&mut extract(&["--schema", &schema, "--input", &file, "--output", &a])), 0);
+    let flags = ["--schema", &schema, "--input", "-", "--output", &b, "--html", &html];
+    ended(&piped(&mut extract(&flags), &file), 0);
+    // The page has figures, which rows have then too.
+    let values = |path: &str| -> Vec<Value> {
+        rows(path).iter().map(|row| json!([row["id"], row["value"]])).collect()
+    };
+    assert_eq!(values(&a), values(&b));
+    assert!(std::fs::read_to_string(&html).is_ok_and(|page| page.contains("Document 8")));
+    let eval = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+        command.args(["eval", "--schema", &schema, "--outputs", &a, "--json"]).args(flags);
+        command
+    };
+    let label = |row: &Value| format!("{}\n", json!({"id": row["id"], "value": row["value"]}));
+    let labels = folder.file("labels.jsonl", rows(&a).iter().map(label).collect::<String>());
+    let scores = run(&mut eval(&["--labels", &labels]));
+    assert_eq!(scores.stdout, piped(&mut eval(&["--labels", "-"]), &labels).stdout);
+    ended(&scores, 0);
+    // Outputs are files, and none that is read.
+    for flags in [["--output", "-"], ["--html", "-"]] {
+        let base = ["--schema", &schema, "--input", &file];
+        let base = if flags[0] == "--html" {
+            [&base[..], &["--output", &a]].concat()
+        } else {
+            base.to_vec()
+        };
+        assert!(ended(&run(extract(&base).args(flags)), 2).contains("name a file"), "{flags:?}");
+    }
+    for read in [&labels, &a, &schema] {
+        let said = ended(&run(&mut eval(&["--labels", &labels, "--html", read])), 2);
+        assert!(said.contains("would overwrite"), "{said}");
+    }
+}
+
 /// What has no end cannot be gone on with.
 #[cfg(unix)]
 #[test]

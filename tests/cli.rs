@@ -525,6 +525,36 @@ fn prompts_and_settings_are_checked_before_the_model() {
 }
 
 #[test]
+fn standard_input_is_one_text() {
+    let folder = Folder::new("stdin");
+    let age = folder.file("age.json", AGE);
+    let vocabulary = folder.file("tokenizer.json", tokenizer(&[]));
+    let over = ["--tokenizer", &*vocabulary];
+    let twice: [&[&str]; 4] = [
+        &["check", "--schema", "-", "-"],
+        &["check", "--schema", "-", "--input", "-"],
+        &["--schema", "-", "-"],
+        &["--grammar", "-", "--syntax", "lark", "--prompt-file", "-"],
+    ];
+    for flags in twice {
+        refused(&run_with_stdin(flags, AGE), &["two inputs are `-`", "from files"]);
+    }
+    refused(
+        &run_with_stdin(&[&["mask", "--schema", "-", "--input", "-"], &over[..]].concat(), AGE),
+        &["two inputs are `-`"],
+    );
+    done(&run_with_stdin(&["check", "--schema", "-"], AGE));
+    let output = run_with_stdin(&["check", "--schema", &age, "-"], r#"{"name": "A", "age": 1}"#);
+    done(&output);
+    done(&run_with_stdin(&["check", "--grammar", "-", "--syntax", "regex"], "a+"));
+    refused(&run_with_stdin(&["check", "--constraint", "-"], "x"), &["constrain compile"]);
+    // What is written is a file.
+    let compile = ["compile", "--schema", &age, "--output", "-"];
+    refused(&run(&[&compile, &over[..]].concat()), &["`-`", "name a file"]);
+    refused(&run(&["--schema", &age, "--trace", "-", "a prompt"]), &["`-`", "name a file"]);
+}
+
+#[test]
 fn flags_without_effect_are_refused() {
     let folder = Folder::new("idle");
     let age = folder.file("age.json", AGE);

@@ -89,7 +89,7 @@ pub struct Verbosity {
 /// The document of schemas with spans: shared by the sub-commands that read no prompt.
 #[derive(Debug, Args)]
 pub struct DocumentArgs {
-    /// The document of which values with `"x-constrain": {"span": true}` are pieces
+    /// The document of which values with `"x-constrain": {"span": true}` are pieces; `-` reads standard input
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pub input: Option<PathBuf>,
 }
@@ -97,7 +97,7 @@ pub struct DocumentArgs {
 /// A schema, and how it is read: shared by all sub-commands that compile one.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The JSON Schema to satisfy
+    /// The JSON Schema to satisfy; `-` reads standard input, here as for all texts
     ///
     /// Drafts 4, 6, 7, 2019-09 and 2020-12, by `$schema` (2020-12 without one). A keyword that
     /// cannot be enforced exactly is refused, with its place; none is ever ignored.
@@ -198,7 +198,7 @@ pub struct GenerateArgs {
     /// What the model is asked; `-` reads standard input
     #[arg(value_name = "PROMPT", help_heading = "Input")]
     pub prompt: Option<String>,
-    /// Read the prompt from a file
+    /// Read the prompt from a file; `-` reads standard input
     #[arg(long, value_name = "FILE", conflicts_with = "prompt", help_heading = "Input")]
     pub prompt_file: Option<PathBuf>,
     /// A document to append to the prompt; `-` reads standard input

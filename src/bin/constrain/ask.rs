@@ -17,7 +17,7 @@ use constrain::serve::{self, Client, ConstraintCache};
 use constrain::spans;
 use constrain::{Document, Vocabulary};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes that the files of a cache may have.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -95,6 +95,11 @@ pub struct Again<'m> {
 }
 
 impl AskArgs {
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.schema.files().chain(self.examples.as_deref())
+    }
+
     /// Loads the model and serves it, `parallel` sequences at a time, to what `work` does with its client, and
     /// with whoever is asked again.
     pub fn with_client<T: Send>(
@@ -270,7 +275,7 @@ fn wrong_example(error: &Error, examples: &[Example], path: &str) -> Option<Sour
     Some(Source { name: format!("example {number} of {path}"), text })
 }
 
-fn examples(path: &std::path::Path) -> Result<Vec<Example>, Failure> {
+fn examples(path: &Path) -> Result<Vec<Example>, Failure> {
     let source = input::read(path)?;
     let lines = source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines

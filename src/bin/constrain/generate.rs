@@ -67,6 +67,7 @@ pub fn run(args: &GenerateArgs, verbosity: &Verbosity) -> Result<ExitCode, Failu
         help: "leave it out, or take another strategy",
     }])?;
     if let Some(trace) = &args.trace {
+        input::check_place_of(trace)?;
         input::keep_apart(trace, args.schema.files())?;
     }
     if args.trace.is_some() && !plan.is_stepwise() {

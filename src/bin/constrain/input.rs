@@ -1,17 +1,39 @@
 //! Reading what the user names, and writing the result: files, `-`, standard output.
+//!
+//! `-` is standard input wherever a text is read, once: two inputs that are both `-` are refused, as the second would
+//! be empty. No output is `-`: standard output carries the result alone.
 
 use crate::report::{Failure, Source};
 use constrain::error::quote;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Most bytes that a text input may have: more is a mistake, not a prompt.
 const INPUT_BYTES_MAX: u64 = 64 << 20;
 
+/// Whether a path stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What an input is called in messages.
+pub fn name(path: &Path) -> String {
+    match is_stdin(path) {
+        true => STDIN.to_string(),
+        false => path.to_string_lossy().into_owned(),
+    }
+}
+
 /// The text of a file, or of standard input for `-`.
 pub fn read(path: &Path) -> Result<Source, Failure> {
-    if path == Path::new("-") {
-        return read_stdin();
+    source(name(path), read_bytes(path)?)
+}
+
+/// The bytes of a file, or of standard input for `-`.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    if is_stdin(path) {
+        return stdin();
     }
     let file = std::fs::File::open(path).map_err(|error| {
         let failure = Failure::io("read", path, &error);
@@ -20,39 +42,41 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
             _ => failure,
         }
     })?;
-    let bytes = read_bounded(file).map_err(|error| Failure::io("read", path, &error))?;
-    source(path.to_string_lossy().into_owned(), bytes)
+    read_bounded(file, path, |error| Failure::io("read", path, &error))
 }
 
-/// The bytes of a file.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error| Failure::io("read", path, &error);
-    let bytes = read_bounded(std::fs::File::open(path).map_err(failed)?).map_err(failed)?;
-    match bytes.len() as u64 > INPUT_BYTES_MAX {
-        true => Err(Failure::new(format!("{} is too large", quote(&path.to_string_lossy())))),
-        false => Ok(bytes),
+/// What standard input is called in messages.
+const STDIN: &str = "standard input";
+
+/// All of standard input, which can be read once.
+fn stdin() -> Result<Vec<u8>, Failure> {
+    static IS_READ: AtomicBool = AtomicBool::new(false);
+    if IS_READ.swap(true, Ordering::Relaxed) {
+        return Err(Failure::new("two inputs are `-`, but standard input is only one text")
+            .help("read all but one of them from files"));
     }
+    let failed = |error| Failure::new(format!("cannot read standard input: {error}"));
+    read_bounded(std::io::stdin(), Path::new("-"), failed)
 }
 
-/// All of standard input.
-pub fn read_stdin() -> Result<Source, Failure> {
-    let bytes = read_bounded(std::io::stdin())
-        .map_err(|error| Failure::new(format!("cannot read standard input: {error}")))?;
-    source("standard input".to_string(), bytes)
-}
-
-fn read_bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
+fn read_bounded(
+    from: impl Read,
+    path: &Path,
+    failed: impl FnOnce(std::io::Error) -> Failure,
+) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    from.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if let Err(error) = from.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes) {
+        return Err(failed(error));
+    }
+    if bytes.len() as u64 > INPUT_BYTES_MAX {
+        let (name, limit) = (name(path), INPUT_BYTES_MAX >> 20);
+        return Err(Failure::new(format!("{} is larger than {limit} MiB", quote(&name)))
+            .help("give a smaller one"));
+    }
     Ok(bytes)
 }
 
 fn source(name: String, bytes: Vec<u8>) -> Result<Source, Failure> {
-    if bytes.len() as u64 > INPUT_BYTES_MAX {
-        let limit = INPUT_BYTES_MAX >> 20;
-        return Err(Failure::new(format!("{} is larger than {limit} MiB", quote(&name)))
-            .help("give a smaller text"));
-    }
     match String::from_utf8(bytes) {
         // Editors on some systems put a byte order mark in front; it is no part of the text.
         Ok(text) => match text.strip_prefix('\u{feff}') {
@@ -82,6 +106,11 @@ pub fn json_line(line: &[u8], number: u64) -> Result<serde_json::Value, String> 
 
 /// That a file can be written where it is to be written at the end: better to know before hours of work.
 pub fn check_place_of(path: &Path) -> Result<(), Failure> {
+    if is_stdin(path) {
+        return Err(Failure::new("`-` names no file to write").help(
+            "name a file (`./-` if that is its name); standard output carries the result alone",
+        ));
+    }
     if path.is_dir() {
         return Err(Failure::io("write", path, &std::io::Error::from(ErrorKind::IsADirectory)));
     }
@@ -102,7 +131,8 @@ pub fn keep_apart<'a>(
     others: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), Failure> {
     let real = real_path(output);
-    match others.into_iter().find(|other| real_path(other) == real) {
+    let mut files = others.into_iter().filter(|other| !is_stdin(other));
+    match files.find(|other| real_path(other) == real) {
         None => Ok(()),
         Some(other) => {
             let [output, other] = [output, other].map(|path| quote(&path.to_string_lossy()));

@@ -66,7 +66,7 @@ pub fn inputs(args: &GenerateArgs) -> Result<Inputs, Failure> {
             .help("read one of them from a file"));
     }
     let prompt = match (&args.prompt, &args.prompt_file) {
-        (Some(_), _) if is_prompt_stdin => Some(input::read_stdin()?.text),
+        (Some(_), _) if is_prompt_stdin => Some(input::read(stdin)?.text),
         (Some(prompt), _) => Some(prompt.clone()),
         (None, Some(path)) => Some(input::read(path)?.text),
         (None, None) => None,

@@ -34,6 +34,7 @@ struct Note {
 /// Runs the sub-command.
 pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let read = args.schema.files().chain([&*args.tokenizer]).chain(args.document.input.as_deref());
+    input::check_place_of(&args.output)?;
     input::keep_apart(&args.output, read)?;
     let document = args.document.input.as_deref().map(input::read).transpose()?;
     let form = Form::read(&args.schema)?;

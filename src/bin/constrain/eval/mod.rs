@@ -15,7 +15,7 @@ use crate::extract::docs::Docs;
 use crate::extract::work::{Answer, Worker};
 use crate::extract::{STOP, WINDOW, heed_signals, progress};
 use crate::input;
-use crate::report::Failure;
+use crate::report::{Failure, Source};
 use clap::Args;
 use constrain::error::quote;
 use report::Report;
@@ -39,7 +39,7 @@ pub struct EvalArgs {
     /// Who is asked, for what, and how.
     #[command(flatten)]
     pub ask: AskArgs,
-    /// The documents with their right values: a JSON Lines file
+    /// The documents with their right values: a JSON Lines file; `-` reads standard input
     #[arg(short, long, value_name = "LABELS.jsonl", help_heading = "Input")]
     pub labels: PathBuf,
     /// The name of a document's id in its row
@@ -73,11 +73,16 @@ type Labels = HashMap<String, Value>;
 
 /// Runs `constrain eval`.
 pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
-    args.html.as_deref().map_or(Ok(()), input::check_place_of)?;
+    if let Some(html) = &args.html {
+        input::check_place_of(html)?;
+        let read = args.ask.files().chain([&*args.labels]);
+        input::keep_apart(html, read.chain(args.outputs.iter().map(PathBuf::as_path)))?;
+    }
     let ask = Ask::read(&args.ask, true)?;
-    let labels = labels(args)?;
+    let source = input::read(&args.labels)?;
+    let labels = labels(args, &source)?;
     let reports = match &args.outputs[..] {
-        [] => vec![asked(&ask, args, &labels, verbosity)?],
+        [] => vec![asked(&ask, args, (source, &labels), verbosity)?],
         outputs => outputs
             .iter()
             .map(|path| written(path, args, &labels))
@@ -97,11 +102,11 @@ pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> 
 }
 
 /// The right values.
-fn labels(args: &EvalArgs) -> Result<Labels, Failure> {
+fn labels(args: &EvalArgs, source: &Source) -> Result<Labels, Failure> {
     let mut labels = Labels::new();
-    rows(&args.labels, &mut |line, mut row| {
+    rows(source, &mut |line, mut row| {
         let wrong = |what: &str| {
-            let name = quote(&args.labels.to_string_lossy());
+            let name = quote(&source.name);
             Failure::new(format!("{name}, line {line}: {what}")).help(
                 "a row is {\"id\": ..., \"text\": \"the document\", \"value\": what is right}",
             )
@@ -122,10 +127,9 @@ fn labels(args: &EvalArgs) -> Result<Labels, Failure> {
 
 /// Calls `f` with the rows of a file and their lines.
 fn rows(
-    path: &Path,
+    source: &Source,
     f: &mut dyn FnMut(usize, Value) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let source = input::read(path)?;
     for (at, line) in source.text.lines().enumerate() {
         if line.trim().is_empty() {
             continue;
@@ -143,11 +147,12 @@ fn rows(
 fn asked(
     ask: &Ask,
     args: &EvalArgs,
-    labels: &Labels,
+    (source, labels): (Source, &Labels),
     verbosity: &Verbosity,
 ) -> Result<Report, Failure> {
     let docs = Docs {
         input: args.labels.clone(),
+        held: Some(source.text.into_bytes()),
         id_field: args.id_field.clone(),
         text_field: args.text_field.clone(),
         shard: (0, 1),
@@ -185,9 +190,10 @@ fn asked(
 fn written(path: &Path, args: &EvalArgs, labels: &Labels) -> Result<Report, Failure> {
     let mut report = Report::new(path.to_string_lossy());
     let mut left: HashMap<&String, &Value> = labels.iter().collect();
-    rows(path, &mut |line, row| {
+    let source = input::read(path)?;
+    rows(&source, &mut |line, row| {
         if row.get("id").is_none() || (row.get("value").is_none() && row.get("error").is_none()) {
-            let name = quote(&path.to_string_lossy());
+            let name = quote(&source.name);
             return Err(Failure::new(format!("{name}, line {line}: no row of an output"))
                 .help("name what `constrain extract` has written"));
         }

@@ -31,6 +31,8 @@ pub struct Doc {
 #[derive(Debug, Clone)]
 pub struct Docs {
     pub input: PathBuf,
+    /// The text of the input in place of its file: standard input can be read once only.
+    pub held: Option<Vec<u8>>,
     pub id_field: String,
     pub text_field: String,
     /// Which part of them, of how many: from 0.
@@ -53,7 +55,7 @@ impl Docs {
     /// # Errors
     /// The input cannot be read at all; what is wrong with one document is that document's.
     pub fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Doc, Failure>> + '_>, Failure> {
-        let rows: Box<dyn Iterator<Item = Result<Row, Failure>> + '_> = match self.input.is_dir() {
+        let rows: Box<dyn Iterator<Item = Result<Row, Failure>> + '_> = match self.is_folder() {
             true => Box::new(self.files()?.into_iter().map(|path| Ok(self.file(&path)))),
             false => Box::new(self.lines()?),
         };
@@ -81,6 +83,11 @@ impl Docs {
         number.unwrap_or(0) % count.max(1) == index
     }
 
+    /// Whether the documents are the files of a folder.
+    pub fn is_folder(&self) -> bool {
+        self.held.is_none() && self.input.is_dir()
+    }
+
     fn files(&self) -> Result<BTreeSet<PathBuf>, Failure> {
         let mut files = files(&self.input)?;
         let apart: Vec<PathBuf> = self.apart.iter().map(|path| input::real_path(path)).collect();
@@ -92,7 +99,10 @@ impl Docs {
 
     fn lines(&self) -> Result<impl Iterator<Item = Result<Row, Failure>> + '_, Failure> {
         let failure = |error| Failure::io("read", &self.input, &error);
-        let mut reader = BufReader::new(File::open(&self.input).map_err(failure)?);
+        let mut reader: Box<dyn BufRead> = match &self.held {
+            Some(text) => Box::new(&text[..]),
+            None => Box::new(BufReader::new(File::open(&self.input).map_err(failure)?)),
+        };
         let mut number = 0_u64;
         Ok(std::iter::from_fn(move || {
             loop {

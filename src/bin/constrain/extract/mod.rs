@@ -60,7 +60,7 @@ pub struct ExtractArgs {
     /// Who is asked, for what, and how.
     #[command(flatten)]
     pub ask: AskArgs,
-    /// The documents: a JSON Lines file, or a folder
+    /// The documents: a JSON Lines file (`-` reads standard input), or a folder
     #[arg(short, long, value_name = "DOCS", help_heading = "Input")]
     pub input: PathBuf,
     /// The name of a document's id in its row
@@ -199,9 +199,8 @@ impl ExtractArgs {
     /// Refuses to overwrite what is read, what is written as well, and a table of somebody else.
     fn keep_apart(&self) -> Result<(), Failure> {
         let (journal, written) = (self.format.journal(&self.output), self.written());
-        let AskArgs { schema, examples, .. } = &self.ask;
         for output in &written {
-            let read = schema.files().chain([&*self.input]).chain(examples.as_deref());
+            let read = self.ask.files().chain([&*self.input]);
             input::keep_apart(output, read)?;
         }
         if let Some((html, others)) = written.split_last().filter(|_| self.html.is_some()) {
@@ -221,10 +220,10 @@ impl ExtractArgs {
             keys.insert(key);
             are_bad &= text.is_err();
         }
-        let name = quote(&self.input.to_string_lossy());
+        let name = quote(&input::name(&self.input));
         let warning = match (keys.is_empty(), are_bad) {
             (true, _) if self.shard.1 == 1 => format!("there are no documents in {name}"),
-            (false, true) if !self.input.is_dir() => format!(
+            (false, true) if !docs.is_folder() => format!(
                 "no line of {name} is a row {{\"id\": ..., \"text\": \"...\"}}; for files that are documents themselves, \
                  name their folder"
             ),
@@ -248,6 +247,7 @@ pub fn run(args: &ExtractArgs, verbosity: &Verbosity) -> Result<ExitCode, Failur
     let ask = Ask::read(&args.ask, wants_figures)?;
     let docs = Docs {
         input: args.input.clone(),
+        held: input::is_stdin(&args.input).then(|| input::read_bytes(&args.input)).transpose()?,
         id_field: args.id_field.clone(),
         text_field: args.text_field.clone(),
         shard: args.shard,
