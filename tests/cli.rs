@@ -525,6 +525,37 @@ fn prompts_and_settings_are_checked_before_the_model() {
 }
 
 #[test]
+fn limits_are_raised_by_the_flag_that_messages_name() {
+    let folder = Folder::new("limits");
+    let long = format!(r#"{{"type": "string", "pattern": "^{}$"}}"#, "ab".repeat(5_000));
+    let long = folder.file("long.json", long);
+    let with = |flags: &[&str]| run(&[&["check", "--schema", &long], flags].concat());
+    let says = |flags: &[&str], part: &str| {
+        let output = with(flags);
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    };
+    says(&[], "--limits pattern_bytes=N");
+    let json = with(&["--json"]);
+    assert!(stdout(&json).contains("--limits pattern_bytes=N"), "{}", stdout(&json));
+    done(&with(&["--limits", "pattern_bytes=20000"]));
+    says(&["--limits", "pattern_bytes=20000,fuel=9"], "--limits fuel=N");
+    says(&["--limits", "pattern_bytes=20000", "--limits", "nodes=900,fuel=9"], "--limits fuel=N");
+    says(&["--limits", "speed=9"], "enum_entries, pattern_bytes");
+    says(&["--limits", "fuel=0"], "from 1");
+    // The engine lets nothing through that the judge cannot read.
+    let deep = folder.file("deep.json", r##"{"type": "array", "items": {"$ref": "#"}}"##);
+    let nested = |depth: usize| folder.file("nested.json", "[".repeat(depth) + &"]".repeat(depth));
+    let check = |depth, limits: &[&str]| {
+        let text = nested(depth);
+        run(&[&["check", "--schema", &deep, &text], limits].concat()).status.code()
+    };
+    assert_eq!((check(127, &[]), check(128, &[])), (Some(0), Some(1)));
+    assert_eq!(check(120, &["--limits", "output_depth=100"]), Some(1));
+    assert!(stdout(&run(&["check", "--help"])).contains("fuel=1000000: units of work"));
+}
+
+#[test]
 fn standard_input_is_one_text() {
     let folder = Folder::new("stdin");
     let age = folder.file("age.json", AGE);

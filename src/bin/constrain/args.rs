@@ -6,6 +6,7 @@
 use crate::eval::EvalArgs;
 use crate::extract::ExtractArgs;
 use crate::lab::LabArgs;
+use crate::raised;
 use crate::strategy::StrategyArgs;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -134,6 +135,10 @@ pub struct SchemaArgs {
     /// their own by "x-constrain": {"max_tokens": N} in the schema.
     #[arg(long, value_name = "N", help_heading = "Constraint")]
     pub reasoning_tokens: Option<u32>,
+    /// Set a limit on what is compiled: what would cost more is refused
+    #[arg(long, value_name = "NAME=N", value_delimiter = ',', help_heading = "Constraint")]
+    #[arg(value_parser = raised::limit, long_help = raised::help())]
+    pub limits: Vec<raised::Limit>,
 }
 
 /// What the output is constrained by, and how it is read: shared by the sub-commands that take any constraint.

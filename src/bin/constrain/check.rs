@@ -12,6 +12,7 @@ use crate::args::CheckArgs;
 use crate::compile::{Form, byte_vocabulary};
 use crate::expected;
 use crate::input;
+use crate::raised::in_flags;
 use crate::report::{Failure, Source, excerpt};
 use crate::verify::Verifier;
 use constrain::error::{Place, quote};
@@ -124,7 +125,7 @@ fn report_json(report: &Report, warnings: &[Warning]) -> String {
             value
         })
         .collect();
-    let error = report.error.as_ref().map(ToString::to_string);
+    let error = report.error.as_ref().map(|error| in_flags(&error.to_string()));
     let value = json!({
         "enforceable": error.is_none(),
         "draft": format!("{:?}", report.draft),

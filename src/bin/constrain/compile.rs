@@ -3,6 +3,7 @@
 use crate::args::{self, FormArgs, SchemaArgs, TextArgs};
 use crate::idle::{self, Flag};
 use crate::input;
+use crate::raised;
 use crate::report::{Failure, Source};
 use crate::saved;
 use constrain::error::quote;
@@ -12,7 +13,7 @@ use constrain::saved::Saved;
 use constrain::schema::Options;
 use constrain::syntax::Syntax;
 use constrain::vocab::Token;
-use constrain::{Constraint, Document, Grammar, Limits, Vocabulary};
+use constrain::{Constraint, Document, Grammar, Vocabulary};
 use serde_json::Value;
 
 /// Spaces per level of `--whitespace pretty`.
@@ -42,7 +43,7 @@ impl Form {
     /// The same where only schemas are taken.
     pub fn of_schema(args: &SchemaArgs) -> Result<Self, Failure> {
         match (&args.constraint, &args.schema) {
-            (Some(path), _) => saved::read(path),
+            (Some(path), _) => saved::read(path, raised::limits(&args.limits)),
             (None, Some(path)) => Self::of(input::read(path)?, None, args),
             (None, None) => Err(Failure::new("there is no schema and no other constraint")
                 .help("name one with --schema FILE, or see --help for others")),
@@ -131,7 +132,7 @@ impl Form {
             };
         }
         if let Some(text) = text.filter(|_| self.may_have_spans()) {
-            self.options.document = Some(Document::new(text)?);
+            self.options.document = Some(Document::within(text, &self.options.limits)?);
         }
         Ok(self)
     }
@@ -159,7 +160,7 @@ impl Form {
     /// The form cannot be enforced: the message points into its text.
     pub fn compile(&self) -> Result<Grammar, Failure> {
         if let Some(bytes) = &self.saved {
-            return Ok(Saved::read(bytes)?.grammar(&Limits::default())?);
+            return Ok(Saved::read(bytes)?.grammar(&self.options.limits)?);
         }
         let text = &self.source.text;
         let grammar = match self.syntax {
@@ -245,6 +246,7 @@ fn options(args: &SchemaArgs) -> Options {
         reasoning_field: args.reasoning_field.clone(),
         add_reasoning: args.add_reasoning,
         reasoning_tokens: args.reasoning_tokens,
+        limits: raised::limits(&args.limits),
         ..Options::default()
     }
 }

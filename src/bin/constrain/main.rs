@@ -25,6 +25,7 @@ mod mask;
 mod model;
 mod prompt;
 mod pull;
+mod raised;
 mod reasoning;
 mod receipt;
 mod report;

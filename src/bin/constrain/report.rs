@@ -12,6 +12,7 @@
 //! Everything quoted from a file is escaped, so that a document cannot steer the terminal.
 
 use crate::locate::locate;
+use crate::raised::in_flags;
 use constrain::error::{Error, Place, quote};
 use std::fmt;
 use std::path::Path;
@@ -65,7 +66,7 @@ impl Failure {
         Self::Report(Box::new(Report {
             message: error.message().to_string(),
             excerpt: Some(excerpt(source, error.place())),
-            help: error.remedy().map(str::to_string),
+            help: error.remedy().map(in_flags),
         }))
     }
 
@@ -81,7 +82,7 @@ impl From<Error> for Failure {
         if let Some(place) = error.place() {
             message.push_str(&format!(" ({})", describe(place)));
         }
-        let report = Report { message, excerpt: None, help: error.remedy().map(str::to_string) };
+        let report = Report { message, excerpt: None, help: error.remedy().map(in_flags) };
         Self::Report(Box::new(report))
     }
 }

@@ -68,11 +68,11 @@ fn save(form: &Form, constraint: &Constraint) -> Result<Vec<u8>, Failure> {
     Ok(constraint.save(&note)?)
 }
 
-/// The form in a file that `constrain compile` has written.
+/// The form in a file that `constrain compile` has written, within limits.
 ///
 /// # Errors
 /// It is no such file, or damaged.
-pub fn read(path: &Path) -> Result<Form, Failure> {
+pub fn read(path: &Path, limits: Limits) -> Result<Form, Failure> {
     let bytes = input::read_bytes(path)?;
     let odd = |what: &str| {
         Failure::new(format!("{}: {what}", quote(&path.to_string_lossy())))
@@ -82,7 +82,7 @@ pub fn read(path: &Path) -> Result<Form, Failure> {
     let note: Note =
         serde_json::from_slice(saved.note()).map_err(|_| odd("its note is of another program"))?;
     let syntax = note.syntax.map(|syntax| syntax.parse()).transpose()?;
-    let document = saved.grammar(&Limits::default())?.exprs.document().cloned();
+    let document = saved.grammar(&limits)?.exprs.document().cloned();
     let options = Options {
         property_order: match note.any_order {
             true => PropertyOrder::Any,
@@ -96,6 +96,7 @@ pub fn read(path: &Path) -> Result<Form, Failure> {
         reasoning_field: note.reasoning_field,
         add_reasoning: note.add_reasoning,
         document,
+        limits,
         ..Options::default()
     };
     let source = Source { name: note.name, text: note.text };

@@ -6,6 +6,7 @@
 use crate::ask::{Again, Ask};
 use crate::extract::docs::Doc;
 use crate::extract::route::{Router, Told};
+use crate::raised::in_flags;
 use crate::report::Failure;
 use crate::verify::Complaint;
 use constrain::decode::{Outcome, Request};
@@ -172,7 +173,7 @@ impl<'a> Worker<'a> {
         })?;
         let (chunks, mut only) = match begun {
             Ok(begun) => begun,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(in_flags(&error.to_string()))),
         };
         let mut parts = Vec::new();
         for chunk in chunks {
@@ -188,7 +189,7 @@ impl<'a> Worker<'a> {
                 }
             };
             match request {
-                Err(error) => return Ok(Err(error.to_string())),
+                Err(error) => return Ok(Err(in_flags(&error.to_string()))),
                 Ok(request) => {
                     let ticket = self.client.submit(request.clone())?;
                     parts.push(Part { chunk, request, ticket });
@@ -219,9 +220,13 @@ impl<'a> Worker<'a> {
             match read.and_then(|found| self.route(text, found)) {
                 Ok(extraction) => found.push((part.chunk, extraction)),
                 Err(error) if count == 1 => {
-                    return Ok(Some(Answer { doc, result: Err(problem(error.to_string())) }));
+                    return Ok(Some(Answer {
+                        doc,
+                        result: Err(problem(in_flags(&error.to_string()))),
+                    }));
                 }
                 Err(error) => {
+                    let error = in_flags(&error.to_string());
                     let message = format!("part {} of {count}: {error}", index + 1);
                     return Ok(Some(Answer { doc, result: Err(problem(message)) }));
                 }
