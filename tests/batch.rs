@@ -153,6 +153,7 @@ fn bad_rows_become_error_rows() {
     let args = ["--schema", &schema, "--input", &docs, "--output", &out];
     let said = ended(&run(&mut extract(&args)), 1);
     assert!(said.contains("4 values and 4 errors"), "{said}");
+    assert!(said.contains("warning: line 6 has the id of line 1, 1: "), "{said}");
     let done = rows(&out);
     let failed: Vec<bool> = done.iter().map(|row| row.get("error").is_some()).collect();
     assert_eq!(failed, [false, true, true, true, false, false, true, false]);
@@ -640,7 +641,7 @@ fn values_are_scored_against_their_labels() {
         &docs,
     ]));
     assert!(ended(&strange, 2).contains("line 1: no row of an output"));
-    labels[3]["value"]["name"] = "something else".into();
+    labels[3]["value"]["name"] = "another".into();
     labels[4]["value"]["lines"] = json!([{"n": 1}, {"n": 2}]);
     let found = labels[4]["value"]["lines"].clone();
     let mut more = labels[0].clone();
@@ -675,6 +676,45 @@ fn values_are_scored_against_their_labels() {
     assert_eq!(asked[0]["fields"]["/name"]["wrong"], 1);
     assert_eq!((&asked[0]["documents"], &asked[0]["failed"]), (&json!(13), &json!(0)));
     assert!(eval(&["--outputs", &out]).contains("/lines/*/n"));
+}
+
+#[test]
+fn labels_that_no_value_could_reach_are_refused() {
+    let folder = Folder::new("bad-labels");
+    let schema = r#"{"type": "object", "properties": {"reasoning": {"type": "string"},
+      "name": {"type": "string", "maxLength": 3, "x-constrain": {"span": true}}}, "required": ["reasoning", "name"]}"#;
+    let schema = folder.file("s.json", schema);
+    let out = folder.file("out.jsonl", "{\"id\":1,\"key\":\"k\",\"value\":{\"name\":\"Ada\"}}\n");
+    let eval = |labels: &str| {
+        let labels = folder.file("labels.jsonl", labels);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_constrain"));
+        let flags = ["eval", "--schema", &schema, "--labels", &labels, "--outputs", &out];
+        run(command.args(flags).stdin(Stdio::null()))
+    };
+    // What people write need not reason, and has pieces of its document only where that is there.
+    let good = "{\"id\": 1, \"text\": \"Ada, 36\", \"value\": {\"name\": \"Ada\"}}\n\
+                {\"id\": 2, \"value\": {\"name\": \"Bob\"}}\n";
+    ended(&eval(good), 0);
+    let bad = "{\"id\": 3, \"value\": {\"name\": \"Charles\"}}\n{\"id\": 4, \"value\": {}}\n\
+               {\"id\": 5, \"text\": \"Ada, 36\", \"value\": {\"name\": \"Bob\"}}\n";
+    let said = ended(&eval(&format!("{good}{bad}")), 2);
+    assert!(said.contains("3 of the right values"), "{said}");
+    for part in [
+        "line 3: ",
+        "/name/maxLength",
+        "line 4: ",
+        "\"name\" is a required",
+        "line 5: ",
+        "not a piece",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = ended(&eval(&format!("{good}{good}")), 2);
+    assert!(said.contains("line 3: its id is that of line 1"), "{said}");
+    let many: String = (0..30).map(|id| format!("{{\"id\": {id}, \"value\": 1}}\n")).collect();
+    let said = ended(&eval(&many), 2);
+    assert!(said.contains("line 20: ") && !said.contains("line 21: "), "{said}");
+    assert!(said.contains("and 10 more"), "{said}");
 }
 
 #[test]

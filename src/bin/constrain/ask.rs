@@ -9,7 +9,7 @@ use crate::report::{Failure, Source};
 use crate::verify::{Complaint, Verifier};
 use clap::Args;
 use constrain::error::{Error, quote};
-use constrain::extract::{self, Example, Extractor};
+use constrain::extract::{self, Example, Extractor, is_reasoning};
 use constrain::model::Model;
 use constrain::sample::{Preset, Settings};
 use constrain::schema;
@@ -214,6 +214,21 @@ impl Ask {
             false => self.verifier.complaint(value),
             true => Verifier::new(&self.form.source, Some(document))?.complaint(value),
         })
+    }
+
+    /// The first thing that is wrong with a value that people wrote, if any. They need not reason.
+    pub fn label_complaint(
+        &self,
+        document: Option<&str>,
+        value: &Value,
+    ) -> Result<Option<Complaint>, Failure> {
+        let own = document.filter(|_| self.is_grounded);
+        let own = own.map(|text| Verifier::new(&self.form.source, Some(text))).transpose()?;
+        let mut complaints = own.as_ref().unwrap_or(&self.verifier).complaints(value);
+        Ok(complaints.find(|Complaint { message, schema, .. }| {
+            let missing = message.split('"').nth(1).unwrap_or_default();
+            !(schema.ends_with("/required") && is_reasoning(missing, &self.form.options))
+        }))
     }
 
     /// The extractor over a model's vocabulary.

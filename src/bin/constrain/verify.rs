@@ -10,6 +10,7 @@ use constrain::error::quote;
 use jsonschema::json::SerdeJson;
 use jsonschema::{Keyword, ValidationError, Validator};
 use serde_json::Value;
+use std::fmt;
 use std::sync::Arc;
 
 /// A schema as the independent validator understands it.
@@ -40,6 +41,13 @@ pub struct Complaint {
     pub instance: String,
     /// JSON pointer into the schema.
     pub schema: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.instance.is_empty() { "the root" } else { &self.instance };
+        write!(f, "{} (at {place}, schema {})", self.message, self.schema)
+    }
 }
 
 impl Verifier {
@@ -85,6 +93,11 @@ impl Verifier {
     /// The engine computes numbers as they are written, the validator as they fit: what it says of a value with a
     /// number that it cannot hold is no evidence.
     pub fn complaint(&self, document: &Value) -> Option<Complaint> {
+        self.complaints(document).next()
+    }
+
+    /// All that is wrong with a document.
+    pub fn complaints<'a>(&'a self, document: &'a Value) -> impl Iterator<Item = Complaint> + 'a {
         let judged = |instance: &str| document.pointer(instance).is_none_or(is_held);
         self.0
             .iter_errors(document)
@@ -93,7 +106,9 @@ impl Verifier {
                 instance: error.instance_path().to_string(),
                 schema: error.schema_path().to_string(),
             })
-            .find(|complaint| !is_of_numbers(&complaint.schema) || judged(&complaint.instance))
+            .filter(move |complaint| {
+                !is_of_numbers(&complaint.schema) || judged(&complaint.instance)
+            })
     }
 
     /// Parses and validates a finished text.

@@ -80,7 +80,7 @@ pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> 
     }
     let ask = Ask::read(&args.ask, true)?;
     let source = input::read(&args.labels)?;
-    let labels = labels(args, &source)?;
+    let labels = labels(args, &ask, &source)?;
     let reports = match &args.outputs[..] {
         [] => vec![asked(&ask, args, (source, &labels), verbosity)?],
         outputs => outputs
@@ -101,9 +101,15 @@ pub fn run(args: &EvalArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Labels that are shown to be wrong; others are counted.
+const WRONG_MAX: usize = 20;
+
 /// The right values.
-fn labels(args: &EvalArgs, source: &Source) -> Result<Labels, Failure> {
-    let mut labels = Labels::new();
+///
+/// # Errors
+/// A row is none; values that the schema does not allow, all of them: no model could reach them.
+fn labels(args: &EvalArgs, ask: &Ask, source: &Source) -> Result<Labels, Failure> {
+    let (mut labels, mut lines, mut invalid) = (Labels::new(), HashMap::new(), Vec::new());
     rows(source, &mut |line, mut row| {
         let wrong = |what: &str| {
             let name = quote(&source.name);
@@ -114,11 +120,26 @@ fn labels(args: &EvalArgs, source: &Source) -> Result<Labels, Failure> {
         let id = row.get(&args.id_field).ok_or_else(|| wrong("there is no id"))?.to_string();
         let value = row.get_mut(&args.value_field).map(Value::take);
         let value = value.ok_or_else(|| wrong("there is no right value"))?;
-        match labels.insert(id, value) {
-            None => Ok(()),
-            Some(_) => Err(wrong("its id was there before")),
+        if let Some(before) = lines.insert(id.clone(), line) {
+            return Err(wrong(&format!("its id is that of line {before}")));
         }
+        let text = row.get(&args.text_field).and_then(Value::as_str);
+        if let Some(complaint) = ask.label_complaint(text, &value)? {
+            invalid.push(format!("\n  line {line}: {complaint}"));
+        }
+        labels.insert(id, value);
+        Ok(())
     })?;
+    if !invalid.is_empty() {
+        let more = invalid.len().saturating_sub(WRONG_MAX);
+        let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+        let (count, name) = (invalid.len(), quote(&source.name));
+        let shown = invalid[..count.min(WRONG_MAX)].concat();
+        return Err(Failure::new(format!(
+            "{count} of the right values in {name} are not valid under the schema:{shown}{more}"
+        ))
+        .help("correct them, or name the schema that they are of"));
+    }
     match labels.is_empty() {
         true => Err(Failure::new("there are no labels")),
         false => Ok(labels),

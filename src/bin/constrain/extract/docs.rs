@@ -25,6 +25,8 @@ pub struct Doc {
     pub text: Result<String, String>,
     /// By which its row of the output is known.
     pub key: String,
+    /// The line of its row; none for a file.
+    pub line: Option<u64>,
 }
 
 /// Where documents are, and what their parts are called.
@@ -47,6 +49,7 @@ pub struct Docs {
 struct Row {
     id: Value,
     text: Result<String, String>,
+    line: Option<u64>,
 }
 
 impl Docs {
@@ -61,7 +64,7 @@ impl Docs {
         };
         let mut seen: HashMap<blake3::Hash, u64> = HashMap::new();
         let docs = rows.map(move |row| {
-            let Row { id, text } = row?;
+            let Row { id, text, line } = row?;
             let mut hasher = blake3::Hasher::new();
             let said = text.as_ref().map_or_else(String::as_str, String::as_str);
             for part in [&self.fingerprint, &id.to_string(), said] {
@@ -71,7 +74,7 @@ impl Docs {
             hasher.update(&before.to_le_bytes());
             *before += 1;
             let key = hasher.finalize().to_hex()[..32].to_owned();
-            Ok(Doc { id, text, key })
+            Ok(Doc { id, text, key, line })
         });
         Ok(Box::new(docs.filter(|doc| doc.as_ref().map_or(true, |doc| self.is_mine(doc)))))
     }
@@ -115,7 +118,11 @@ impl Docs {
                     Ok(Some(false)) => {
                         let text =
                             Err(format!("line {number} is longer than {} MiB", BYTES_MAX >> 20));
-                        return Some(Ok(Row { id: format!("line {number}").into(), text }));
+                        return Some(Ok(Row {
+                            id: format!("line {number}").into(),
+                            text,
+                            line: Some(number),
+                        }));
                     }
                     Err(error) => return Some(Err(failure(error))),
                 }
@@ -130,7 +137,8 @@ impl Docs {
         let row: Value = match input::json_line(line, number) {
             Ok(row) => row,
             Err(problem) => {
-                return Row { id: format!("line {number}").into(), text: Err(problem) };
+                let id = format!("line {number}").into();
+                return Row { id, text: Err(problem), line: Some(number) };
             }
         };
         let id = row.get(&self.id_field).cloned();
@@ -140,7 +148,8 @@ impl Docs {
             Some(_) => Err(format!("line {number}: {name} is not a string")),
             None => Err(format!("line {number} has no {name}")),
         };
-        Row { id: id.unwrap_or_else(|| format!("line {number}").into()), text }
+        let id = id.unwrap_or_else(|| format!("line {number}").into());
+        Row { id, text, line: Some(number) }
     }
 
     /// The row of a file, named by its path in the folder.
@@ -161,7 +170,7 @@ impl Docs {
                 .map_err(|error| format!("the file is not UTF-8 text: {}", error.utf8_error())),
             Err(error) => Err(std::io::Error::to_string(&error)),
         };
-        Row { id: parts.join("/").into(), text }
+        Row { id: parts.join("/").into(), text, line: None }
     }
 }
 

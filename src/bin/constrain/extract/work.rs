@@ -8,7 +8,6 @@ use crate::extract::docs::Doc;
 use crate::extract::route::{Router, Told};
 use crate::raised::in_flags;
 use crate::report::Failure;
-use crate::verify::Complaint;
 use constrain::decode::{Outcome, Request};
 use constrain::extract::{Chunk, Extraction, Extractor, FieldInfo, Merged, Origin, chunks, merge};
 use constrain::model::Model;
@@ -292,13 +291,11 @@ impl<'a> Worker<'a> {
         };
         let value: Value = serde_json::from_str(&found.text).unwrap_or_default();
         let Some(complaint) = self.ask.complaint(document, &value)? else { return Ok(Ok(found)) };
-        let place = if complaint.instance.is_empty() { "the root" } else { &complaint.instance };
         let what = match parts.len() {
             1 => "the finished value failed its last check".to_owned(),
             count => format!("the values of its {count} parts are not valid together"),
         };
-        let Complaint { message, schema, .. } = &complaint;
-        let message = format!("{what}: {message} (at {place}, schema {schema})");
+        let message = format!("{what}: {complaint}");
         Ok(Err(Problem { message, is_bug: parts.len() == 1 }))
     }
 }
