@@ -271,7 +271,7 @@ fn check_names_the_bound_that_a_text_goes_beyond() {
     let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
     for (text, reason) in [
         ("1e400", "reason: 1e400 is beyond the numbers of 64 bits"),
-        (&deep, "reason: arrays and objects nest at most 128 deep"),
+        (&deep, "reason: arrays and objects nest at most 127 deep"),
         (&"1".repeat(99), "reason: the number has 99 digits, of which at most 64"),
     ] {
         let path = folder.file("d.json", text);
@@ -279,6 +279,39 @@ fn check_names_the_bound_that_a_text_goes_beyond() {
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains(reason), "{}", stderr(&output));
     }
+}
+
+#[test]
+fn check_refuses_budgets_below_the_shortest_text() {
+    let folder = Folder::new("budgets");
+    let schema = |most: u32| {
+        let text = format!(
+            "{{\"required\": [\"a\"], \"type\": \"object\",\n\"properties\": {{\"a\": {{\"enum\": [\"dog\"], \
+             \"x-constrain\": {{\"max_tokens\": {most}}}}}}}}}"
+        );
+        folder.file("s.json", text)
+    };
+    let tokens = folder.file("t.json", tokenizer(&[]));
+    // Quotes and letters are tokens of their own.
+    done(&run(&["check", "--schema", &schema(5), "--tokenizer", &tokens]));
+    let small = schema(2);
+    // Without a vocabulary nobody knows.
+    done(&run(&["check", "--schema", &small]));
+    let output = run(&["check", "--schema", &small, "--tokenizer", &tokens]);
+    assert!(stdout(&output).contains("refused     /properties/a/x-constrain\n"));
+    assert_eq!(output.status.code(), Some(2));
+    for part in ["takes 5", "/properties/a/x-constrain/max_tokens", "at least 5 tokens"] {
+        assert!(stderr(&output).contains(part), "{}", stderr(&output));
+    }
+    let output = run(&["check", "--json", "--schema", &small, "--tokenizer", &tokens]);
+    assert_eq!(output.status.code(), Some(2));
+    let report: Value = serde_json::from_str(stdout(&output)).expect("JSON");
+    assert_eq!(report["enforceable"], false);
+    let document = folder.file("d.json", r#"{"a": "dog"}"#);
+    refused(&run(&["check", "--schema", &small, "--tokenizer", &tokens, &document]), &["takes 5"]);
+    let grammar = folder.file("g.lark", "start: a\na[max_tokens=1]: \"dog\"\n");
+    done(&run(&["check", "--grammar", &grammar]));
+    refused(&run(&["check", "--grammar", &grammar, "--tokenizer", &tokens]), &["at least 3"]);
 }
 
 #[test]

@@ -380,6 +380,7 @@ pub struct SamplingArgs {
 Examples:
   constrain check --schema schema.json                 keyword by keyword: enforced, annotation, refused
   constrain check --schema schema.json document.json   exit status 0 if it matches, 1 if it does not
+  constrain check --schema schema.json --tokenizer tokenizer.json    are its budgets large enough?
   echo '{\"a\": 1}' | constrain check --schema schema.json -")]
 pub struct CheckArgs {
     /// The text to match; `-` reads standard input
@@ -391,6 +392,9 @@ pub struct CheckArgs {
     /// How the schema is read.
     #[command(flatten)]
     pub schema: FormArgs,
+    /// A vocabulary, over which budgets of parts are checked too: tokenizer.json, or a tiktoken rank file
+    #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
+    pub tokenizer: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
     pub json: bool,

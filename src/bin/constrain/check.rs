@@ -6,6 +6,9 @@
 //! tell. If it accepts what the engine rejects, the text has a form that is not generated under
 //! the flags in force, such as another order of keys; the opposite would be a bug.
 //!
+//! With a tokenizer, what depends on the vocabulary is tried, too: whether the budget of a part suffices for its
+//! shortest text.
+//!
 //! A schema alone is also looked through for what is legal but will hurt: warnings, on standard error.
 
 use crate::args::CheckArgs;
@@ -18,7 +21,7 @@ use crate::verify::Verifier;
 use constrain::error::{Place, quote};
 use constrain::schema::{self, Report, Status, Warning};
 use constrain::syntax::Syntax;
-use constrain::{Limits, Matcher};
+use constrain::{Constraint, Error, Limits, Matcher, Vocabulary};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -29,11 +32,24 @@ pub fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
     let form = if args.file.is_none() { form.without_document() } else { form };
+    let vocabulary = args.tokenizer.as_ref().map(Vocabulary::from_file).transpose()?;
+    if args.file.is_none() && form.is_schema() {
+        return check_schema(&form, vocabulary.as_ref(), args.json);
+    }
+    if let Some(error) = over(&form, vocabulary.as_ref())? {
+        return Err(form.failure(&error));
+    }
     match &args.file {
-        None if form.is_schema() => check_schema(&form, args.json),
         None => check_grammar(&form, args.json),
         Some(path) => check_text(&form, &input::read(path)?, args.json),
     }
+}
+
+/// Why a form cannot be enforced over a vocabulary although it can be over others: a budget that is too small.
+fn over(form: &Form, vocabulary: Option<&Vocabulary>) -> Result<Option<Error>, Failure> {
+    let Some(vocabulary) = vocabulary else { return Ok(None) };
+    form.check(vocabulary)?;
+    Ok(Constraint::new(&form.compile()?, vocabulary).err())
 }
 
 fn check_grammar(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
@@ -47,9 +63,18 @@ fn check_grammar(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_schema(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
-    let report =
+fn check_schema(
+    form: &Form,
+    vocabulary: Option<&Vocabulary>,
+    is_json: bool,
+) -> Result<ExitCode, Failure> {
+    let mut report =
         schema::report(&form.source.text, &form.options).map_err(|error| form.failure(&error))?;
+    if report.error.is_none()
+        && let Some(error) = over(form, vocabulary)?
+    {
+        refuse(&mut report, error);
+    }
     let warnings = schema::lint(&form.source.text, &form.options).unwrap_or_default();
     let text = if is_json { report_json(&report, &warnings) } else { report_text(&report) };
     input::print(&text)?;
@@ -60,6 +85,21 @@ fn check_schema(form: &Form, is_json: bool) -> Result<ExitCode, Failure> {
         None => Ok(ExitCode::SUCCESS),
         Some(error) => Err(form.failure(error)),
     }
+}
+
+/// Makes a report that of a schema which is refused for one of the library's own keywords.
+fn refuse(report: &mut Report, error: Error) {
+    if let Some(Place::Pointer { pointer: blamed, .. }) = error.place() {
+        let is_around =
+            |pointer: &str| blamed.strip_prefix(pointer).is_some_and(|rest| rest.starts_with('/'));
+        let mut entries = report.entries.iter_mut();
+        let entry =
+            entries.find(|entry| entry.keyword == "x-constrain" && is_around(&entry.pointer));
+        if let Some(entry) = entry {
+            entry.status = Status::Refused(error.clone());
+        }
+    }
+    report.error = Some(error);
 }
 
 /// Warnings that are shown; all of them are in the JSON form.
