@@ -435,6 +435,31 @@ fn a_vocabulary_that_cannot_be_used_is_refused() {
     refused(&run(&["mask", "--schema", &schema, "--tokenizer", "missing"]), &["missing"]);
 }
 
+/// In this build; with llama.cpp its vocabulary is taken.
+#[cfg(not(feature = "llama"))]
+#[test]
+fn a_model_in_place_of_a_tokenizer_is_told() {
+    let folder = Folder::new("gguf");
+    let (schema, model) = (folder.file("s.json", AGE), folder.file("m.gguf", "GGUF\u{3}\0\0\0"));
+    let out = folder.path("out.constraint");
+    for flags in [&["mask"][..], &["inspect"], &["compile", "--output", &out]] {
+        let args = [flags, &["--schema", &schema, "--tokenizer", &model]].concat();
+        refused(&run(&args), &["m.gguf", "GGUF", "tokenizer.json", "feature llama"]);
+    }
+}
+
+#[test]
+fn the_vocabulary_of_the_model_without_weights_is_one() {
+    let folder = Folder::new("scripted");
+    let (schema, file) = (folder.file("s.json", AGE), folder.path("s.constraint"));
+    let compile = ["compile", "--schema", &schema, "--output", &file, "--tokenizer", "scripted:7"];
+    done(&run(&compile));
+    let flags = ["--constraint", &file, "--model", "scripted:7", "--seed", "1", "a prompt"];
+    let text = stdout(&run(&flags)).to_owned();
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert!(document["age"].is_u64(), "{document}");
+}
+
 #[test]
 fn inspect_shows_what_was_compiled() {
     let folder = Folder::new("inspect");

@@ -24,7 +24,8 @@ Examples:
         --prompt-file ask.txt --input -
 
   The same answer every time, with statistics and the receipt of what was enforced:
-    constrain --schema schemas/receipt.json --temperature 0 --seed 7 --json \"2 rolls, 1.10 each\"
+    constrain --schema schemas/receipt.json --whitespace compact --preset extraction --json \\
+        \"2 rolls, 1.10 each\"
 
   Can this schema be enforced? Does this document match it? Which tokens may come next?
     constrain check --schema schema.json
@@ -410,7 +411,9 @@ pub struct MaskArgs {
     /// How the schema is read.
     #[command(flatten)]
     pub schema: FormArgs,
-    /// The vocabulary: a Hugging Face tokenizer.json, or a tiktoken rank file
+    /// The vocabulary: a Hugging Face tokenizer.json, a tiktoken rank file or a GGUF model
+    ///
+    /// A GGUF model needs a build with the feature llama.
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
     /// What values are pieces of.
@@ -438,7 +441,9 @@ pub struct CompileArgs {
     /// How the schema is read.
     #[command(flatten)]
     pub schema: FormArgs,
-    /// The vocabulary of the model: a Hugging Face tokenizer.json, or a tiktoken rank file
+    /// The vocabulary of the model: a Hugging Face tokenizer.json, a tiktoken rank file or a GGUF model
+    ///
+    /// A GGUF model needs a build with the feature llama.
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: PathBuf,
     /// What values are pieces of.
@@ -455,7 +460,9 @@ pub struct InspectArgs {
     /// How the schema is read.
     #[command(flatten)]
     pub schema: FormArgs,
-    /// A vocabulary, to show the tables over it too: tokenizer.json, or a tiktoken rank file
+    /// A vocabulary, to show the tables over it too: tokenizer.json, a tiktoken rank file or a GGUF model
+    ///
+    /// A GGUF model needs a build with the feature llama.
     #[arg(short, long, value_name = "FILE", help_heading = "Constraint")]
     pub tokenizer: Option<PathBuf>,
     /// What is printed: a listing, the grammar in GBNF, or a graph for Graphviz

@@ -13,6 +13,7 @@
 use crate::args::{InspectArgs, InspectFormat};
 use crate::compile::Form;
 use crate::input;
+use crate::model;
 use crate::report::Failure;
 use constrain::error::quote;
 use constrain::grammar::{
@@ -43,7 +44,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let vocabulary = args.tokenizer.as_ref().map(Vocabulary::from_file).transpose()?;
+    let vocabulary = args.tokenizer.as_deref().map(model::vocabulary).transpose()?;
     let over = match &vocabulary {
         Some(vocabulary) => Some(over_vocabulary(&form, &grammar, vocabulary)?),
         None => None,

@@ -3,6 +3,7 @@
 use crate::args::MaskArgs;
 use crate::compile::Form;
 use crate::input;
+use crate::model;
 use crate::report::{Failure, Source, excerpt};
 use constrain::vocab::Token;
 use constrain::{Kind, TokenId, Vocabulary};
@@ -16,7 +17,7 @@ pub fn run(args: &MaskArgs) -> Result<ExitCode, Failure> {
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
     let grammar = form.compile()?;
-    let vocabulary = Vocabulary::from_file(&args.tokenizer)?;
+    let vocabulary = model::vocabulary(&args.tokenizer)?;
     form.check(&vocabulary)?;
     let mut matcher = form.constraint(&grammar, &vocabulary)?.matcher();
     if let Err(error) = matcher.accept_bytes(args.after.as_bytes()) {

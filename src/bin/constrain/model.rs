@@ -1,10 +1,16 @@
-//! Which model runs, and loading it.
+//! Which model runs, and loading it; and vocabularies, which tokenizer files have, and models too.
 
 use crate::args::{FlashAttention, ModelArgs, Verbosity};
+use crate::input;
 use crate::report::Failure;
+use constrain::Vocabulary;
+use constrain::error::quote;
 use constrain::model::Model;
 use constrain::model::scripted::ScriptedModel;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The variable that names a model file when no flag does.
 const VARIABLE: &str = "CONSTRAIN_MODEL";
@@ -25,13 +31,20 @@ pub struct Change {
 }
 
 /// What a model is made from.
-pub enum Loaded {
+pub struct Loaded {
+    weights: Weights,
+    /// Tokens of a sequence, if the flags say so.
+    context_len: Option<usize>,
+    /// Whether there is nothing (more) to be said about them.
+    is_told: AtomicBool,
+}
+
+/// Where the model comes from.
+enum Weights {
     /// A model without weights, which says random things: for trying things out.
     Scripted {
         /// What it likes.
         seed: u64,
-        /// Tokens of a sequence, if the flags say so.
-        context_len: Option<usize>,
     },
     /// A file for llama.cpp.
     #[cfg(feature = "llama")]
@@ -41,16 +54,65 @@ pub enum Loaded {
 impl Loaded {
     /// A model with sequences of its own.
     pub fn model(&self, change: Change) -> Result<Box<dyn Model + '_>, Failure> {
-        match self {
-            Self::Scripted { seed, context_len } => {
+        let model: Box<dyn Model + '_> = match &self.weights {
+            Weights::Scripted { seed } => {
                 let model = ScriptedModel::noise(*seed).with_sequences(change.sequences.max(1));
-                let len = context_len.unwrap_or(model.context_len());
-                Ok(Box::new(model.with_context_len(len)))
+                let len = self.context_len.unwrap_or(model.context_len());
+                Box::new(model.with_context_len(len))
             }
             #[cfg(feature = "llama")]
-            Self::Llama(llama) => llama.model(change),
+            Weights::Llama(llama) => llama.model(change)?,
+        };
+        let other = self.context_len.and_then(|asked| other_context(asked, model.context_len()));
+        if let Some(other) = other.filter(|_| !self.is_told.swap(true, Ordering::Relaxed)) {
+            input::say(&other);
         }
+        Ok(model)
     }
+}
+
+/// That a context is not as long as it was asked for.
+fn other_context(asked: usize, len: usize) -> Option<String> {
+    (asked != len).then(|| format!("--ctx-size {asked} is rounded: the context has {len} tokens"))
+}
+
+/// The vocabulary of a tokenizer file, or of a model.
+pub fn vocabulary(path: &Path) -> Result<Vocabulary, Failure> {
+    let is_scripted = path.to_str().is_some_and(|name| name.starts_with(SCRIPTED));
+    if !is_scripted && !is_gguf(path) {
+        return Ok(Vocabulary::from_file(path)?);
+    }
+    if !is_scripted && cfg!(not(feature = "llama")) {
+        let message = format!(
+            "{} is a GGUF model, whose vocabulary this build of constrain cannot read",
+            quote(&path.to_string_lossy())
+        );
+        return Err(Failure::new(message).help(
+            "give the tokenizer.json of the model instead, which stands beside its original weights; \
+             or build with the feature llama",
+        ));
+    }
+    // As little of it as there is.
+    let args = ModelArgs {
+        model: None,
+        hf: None,
+        threads: None,
+        gpu_layers: Some(0),
+        ctx_size: None,
+        flash_attn: FlashAttention::Auto,
+    };
+    let verbosity = Verbosity { quiet: true, verbose: false };
+    let loaded = load_second(path, &args, &verbosity)?;
+    Ok(loaded.model(Change::default())?.vocabulary().clone())
+}
+
+/// Whether a file begins like a model.
+fn is_gguf(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    // What is no file may have no end, or no beginning yet.
+    let file = path.is_file().then(|| File::open(path));
+    let read = file.and_then(Result::ok).map(|mut file| file.read_exact(&mut magic));
+    read.is_some_and(|read| read.is_ok()) && magic == *b"GGUF"
 }
 
 /// The weights that the flags ask for.
@@ -84,17 +146,22 @@ fn named_or_default(
     verbosity: &Verbosity,
     (named, heads): (Option<PathBuf>, bool),
 ) -> Result<Loaded, Failure> {
+    let loaded = |weights| Loaded {
+        weights,
+        context_len: args.ctx_size,
+        is_told: AtomicBool::new(verbosity.quiet),
+    };
     if let Some(path) = &named {
         if let Some(seed) = path.to_str().and_then(|name| name.strip_prefix(SCRIPTED)) {
             let seed = seed.parse().map_err(|_| {
                 Failure::new(format!("the model {SCRIPTED} has no seed"))
                     .help(format!("write a number behind it, such as {SCRIPTED}7"))
             })?;
-            return Ok(Loaded::Scripted { seed, context_len: args.ctx_size });
+            return Ok(loaded(Weights::Scripted { seed }));
         }
         check_file(path)?;
     }
-    file(args, verbosity, (named, heads))
+    file(args, verbosity, (named, heads)).map(loaded)
 }
 
 #[cfg(feature = "llama")]
@@ -102,12 +169,12 @@ fn file(
     args: &ModelArgs,
     said: &Verbosity,
     (named, heads): (Option<PathBuf>, bool),
-) -> Result<Loaded, Failure> {
-    with::Llama::new(args, said, named, heads).map(Loaded::Llama)
+) -> Result<Weights, Failure> {
+    with::Llama::new(args, said, named, heads).map(Weights::Llama)
 }
 
 #[cfg(not(feature = "llama"))]
-fn file(_: &ModelArgs, _: &Verbosity, _: (Option<PathBuf>, bool)) -> Result<Loaded, Failure> {
+fn file(_: &ModelArgs, _: &Verbosity, _: (Option<PathBuf>, bool)) -> Result<Weights, Failure> {
     Err(Failure::new("this build of constrain cannot run models: it is without llama.cpp").help(
         "build with the feature llama, which is on by default and needs cmake, a C++ compiler and \
          libclang (Debian: cmake g++ libclang-dev); or name --tokenizer and use `constrain mask`",
@@ -180,5 +247,17 @@ mod with {
             FlashAttention::Off => llama::FlashAttention::Off,
             FlashAttention::On => llama::FlashAttention::On,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_of_another_length_is_told() {
+        assert_eq!(other_context(512, 512), None);
+        let said = other_context(10, 256).expect("a message");
+        assert!(said.contains("--ctx-size 10 ") && said.contains("has 256 tokens"), "{said}");
     }
 }

@@ -6,12 +6,13 @@
 use crate::args::CompileArgs;
 use crate::compile::Form;
 use crate::input;
+use crate::model;
 use crate::report::{Failure, Source};
 use constrain::error::quote;
 use constrain::grammar::{PropertyOrder, Whitespace};
 use constrain::saved::Saved;
 use constrain::schema::Options;
-use constrain::{Constraint, Limits, Vocabulary};
+use constrain::{Constraint, Limits};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,7 +40,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let document = args.document.input.as_deref().map(input::read).transpose()?;
     let form = Form::read(&args.schema)?;
     let form = form.with_document(document.as_ref().map(|document| document.text.as_str()))?;
-    let vocabulary = Vocabulary::from_file(&args.tokenizer)?;
+    let vocabulary = model::vocabulary(&args.tokenizer)?;
     let constraint = form.constraint(&form.compile()?, &vocabulary)?;
     let bytes = save(&form, &constraint)?;
     std::fs::write(&args.output, &bytes)
