@@ -153,7 +153,7 @@ fn bad_rows_become_error_rows() {
     let args = ["--schema", &schema, "--input", &docs, "--output", &out];
     let said = ended(&run(&mut extract(&args)), 1);
     assert!(said.contains("4 values and 4 errors"), "{said}");
-    assert!(said.contains("warning: line 6 has the id of line 1, 1: "), "{said}");
+    assert!(said.contains("warning: line 6 has the id of line 1, 1; "), "{said}");
     let done = rows(&out);
     let failed: Vec<bool> = done.iter().map(|row| row.get("error").is_some()).collect();
     assert_eq!(failed, [false, true, true, true, false, false, true, false]);

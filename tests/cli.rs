@@ -453,7 +453,8 @@ fn the_vocabulary_of_the_model_without_weights_is_one() {
     let folder = Folder::new("scripted");
     let (schema, file) = (folder.file("s.json", AGE), folder.path("s.constraint"));
     let compile = ["compile", "--schema", &schema, "--output", &file, "--tokenizer", "scripted:7"];
-    done(&run(&compile));
+    let quiet = run(&[&compile[..], &["-q"]].concat());
+    assert_eq!((done(&quiet), stderr(&quiet)), ("", ""));
     let flags = ["--constraint", &file, "--model", "scripted:7", "--seed", "1", "a prompt"];
     let text = stdout(&run(&flags)).to_owned();
     let document: Value = serde_json::from_str(&text).expect("JSON");

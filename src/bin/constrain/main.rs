@@ -63,7 +63,7 @@ fn run(cli: &Cli) -> Result<ExitCode, Failure> {
         None => generate::run(&cli.generate, &cli.verbosity),
         Some(Command::Check(args)) => check::run(args),
         Some(Command::Mask(args)) => mask::run(args),
-        Some(Command::Compile(args)) => saved::run(args),
+        Some(Command::Compile(args)) => saved::run(args, &cli.verbosity),
         Some(Command::Inspect(args)) => inspect::run(args),
         Some(Command::Eval(args)) => eval::run(args, &cli.verbosity),
         Some(Command::Extract(args)) => extract::run(args, &cli.verbosity),

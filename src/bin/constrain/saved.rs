@@ -3,7 +3,7 @@
 //! The file is the library's, with a note: the text that was compiled and how it was read. So what needs
 //! the text (the prompt, the second judge, the receipt) works with a saved constraint, too.
 
-use crate::args::CompileArgs;
+use crate::args::{CompileArgs, Verbosity};
 use crate::compile::Form;
 use crate::input;
 use crate::model;
@@ -33,7 +33,7 @@ struct Note {
 }
 
 /// Runs the sub-command.
-pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
+pub fn run(args: &CompileArgs, verbosity: &Verbosity) -> Result<ExitCode, Failure> {
     let read = args.schema.files().chain([&*args.tokenizer]).chain(args.document.input.as_deref());
     input::check_place_of(&args.output)?;
     input::keep_apart(&args.output, read)?;
@@ -45,7 +45,9 @@ pub fn run(args: &CompileArgs) -> Result<ExitCode, Failure> {
     let bytes = save(&form, &constraint)?;
     std::fs::write(&args.output, &bytes)
         .map_err(|error| Failure::io("write", &args.output, &error))?;
-    input::say(&format!("{}: {} bytes", quote(&args.output.to_string_lossy()), bytes.len()));
+    if !verbosity.quiet {
+        input::say(&format!("{}: {} bytes", quote(&args.output.to_string_lossy()), bytes.len()));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@
 
 pub mod docs;
 mod export;
+mod ids;
 mod journal;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -24,12 +25,12 @@ use crate::report::Failure;
 use clap::{Args, ValueEnum};
 use constrain::error::quote;
 use docs::{Doc, Docs};
+use ids::Ids;
 use indicatif::{ProgressBar, ProgressStyle};
 use journal::Journal;
 use route::Told;
 use serde_json::{Map, Value, json};
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -216,29 +217,15 @@ impl ExtractArgs {
     /// The keys of all documents. Tells what is hardly what the user wanted.
     fn keys(&self, docs: &Docs, verbosity: &Verbosity) -> Result<HashSet<String>, Failure> {
         let (mut keys, mut are_bad) = (HashSet::new(), true);
-        let (mut lines, mut twice) = (HashMap::new(), Vec::new());
+        let mut ids = Ids::default();
         for doc in docs.open()? {
-            let Doc { id, key, text, line } = doc?;
-            keys.insert(key);
-            are_bad &= text.is_err();
-            if let Some(line) = line {
-                match lines.entry(blake3::hash(id.to_string().as_bytes())) {
-                    Entry::Vacant(place) => drop(place.insert(line)),
-                    Entry::Occupied(place) => twice.push((*place.get(), line, id)),
-                }
-            }
+            let doc = doc?;
+            ids.see(&doc);
+            are_bad &= doc.text.is_err();
+            keys.insert(doc.key);
         }
-        if let Some((before, line, id)) = twice.first().filter(|_| !verbosity.quiet) {
-            let more = match twice.len() - 1 {
-                0 => String::new(),
-                more => format!(", and {more} more rows have the id of another"),
-            };
-            let id = quote(&id.to_string());
-            let id = id.trim_matches('"');
-            input::say(&format!(
-                "warning: line {line} has the id of line {before}, {id}{more}: what is made of them is told apart by their order \
-                 alone"
-            ));
+        if let Some(warning) = ids.warning().filter(|_| !verbosity.quiet) {
+            input::say(&format!("warning: {warning}"));
         }
         let name = quote(&input::name(&self.input));
         let warning = match (keys.is_empty(), are_bad) {
