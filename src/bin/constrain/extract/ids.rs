@@ -45,7 +45,9 @@ impl Ids {
             0 => String::new(),
             more => format!(" ({more} more rows have the id of another)"),
         };
-        Some(format!("line {line} has the id of line {before}, {id}{more}; so will their rows of the output"))
+        Some(format!(
+            "line {line} has the id of line {before}, {id}{more}; so will their rows of the output"
+        ))
     }
 }
 
