@@ -210,7 +210,9 @@ pub struct Statistics {
     pub reused_tokens: usize,
     /// Tokens of the output.
     pub tokens: usize,
-    /// Of these, tokens that were the only one allowed.
+    /// End tokens that were chosen: steps like the others, though none of `tokens`.
+    pub end_tokens: usize,
+    /// Of the tokens of the output, those that were the only one allowed.
     pub forced_tokens: usize,
     /// Tokens that were drafted.
     pub drafted_tokens: usize,
@@ -250,10 +252,10 @@ impl Statistics {
         if seconds > 0.0 { self.tokens as f64 / seconds } else { 0.0 }
     }
 
-    /// Tokens of output per pass of the model after the prompt: what drafts are for.
+    /// Tokens, that of the end included, per pass of the model after the prompt: 1, and more with drafts.
     pub fn tokens_per_pass(&self) -> f64 {
         // The pass of the prompt gives the first token.
-        self.tokens.saturating_sub(1) as f64 / self.passes.max(1) as f64
+        (self.tokens + self.end_tokens).saturating_sub(1) as f64 / self.passes.max(1) as f64
     }
 
     /// Mean time per mask.

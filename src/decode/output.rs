@@ -221,6 +221,7 @@ impl<'r> Output<'r> {
         guard.accept(token)?;
         self.statistics.mask_time += clock.elapsed();
         if vocabulary.is_end(token) {
+            self.statistics.end_tokens += 1;
             return Ok(Some(guard.end()));
         }
         self.tokens.push(token);

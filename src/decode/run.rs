@@ -343,6 +343,9 @@ mod tests {
         assert_eq!(outcome.finish, FinishReason::EndToken);
         assert_eq!(outcome.statistics.tokens, outcome.tokens.len());
         assert!(outcome.statistics.passes == outcome.tokens.len());
+        // The last pass gave the end token.
+        assert_eq!(outcome.statistics.end_tokens, 1);
+        assert_eq!(outcome.statistics.tokens_per_pass(), 1.0);
         Ok(())
     }
 
