@@ -47,6 +47,12 @@ pub enum Lint {
     NoMatch,
     /// A property in which the model reasons comes after others.
     AnswerFirst,
+    /// An unknown keyword that is nearly one of the draft.
+    MisspelledKeyword,
+    /// A keyword that the draft does not have, but another one does.
+    OtherDraft,
+    /// A `format` that is not known.
+    UnknownFormat,
 }
 
 impl Lint {
@@ -59,6 +65,9 @@ impl Lint {
             Self::OpenObject => "open-object",
             Self::NoMatch => "no-match",
             Self::AnswerFirst => "answer-first",
+            Self::MisspelledKeyword => "misspelled-keyword",
+            Self::OtherDraft => "other-draft",
+            Self::UnknownFormat => "unknown-format",
         }
     }
 }
@@ -67,7 +76,8 @@ impl Lint {
 const LIKE_REASONING: [&str; 7] =
     ["reason", "reasons", "justification", "thought", "thoughts", "chain_of_thought", "steps"];
 
-/// What of a schema will hurt, in the order of the text; nothing if it cannot be compiled.
+/// What of a schema will hurt, in the order of the text; of a schema that cannot be compiled only the names in it
+/// that say nothing.
 ///
 /// # Errors
 /// The text is no JSON.
@@ -76,11 +86,11 @@ pub fn lint(text: &str, options: &Options) -> Result<Vec<Warning>> {
     let mut places = compiler.schema_places();
     places.sort_unstable();
     let mut found = Vec::new();
+    let mut compiles = true;
     for at in places {
-        if compiler.lint_schema(at, &mut found).is_err() {
-            // Why it cannot be compiled is said elsewhere.
-            break;
-        }
+        compiler.lint_spelling(at, &mut found);
+        // Why it cannot be compiled is said elsewhere.
+        compiles = compiles && compiler.lint_schema(at, &mut found).is_ok();
     }
     Ok(found)
 }
@@ -115,7 +125,9 @@ impl Compiler<'_> {
             };
             let says = |name: &str| names.iter().any(|&at| self.json.string(at) == Some(name));
             let ends = self.own_tokens(&keywords)?.is_some();
-            let (string, array) = (says("string") && !ends, says("array") && !ends);
+            // A piece of the document is no longer than the document.
+            let span = keywords.get(Keyword::Span).is_some();
+            let (string, array) = (says("string") && !ends && !span, says("array") && !ends);
             if string && self.is_unbounded(&parts)? {
                 found.push(self.warning(
                     Lint::UnboundedString,
@@ -224,7 +236,7 @@ impl Compiler<'_> {
         Ok(parts.objects.is_empty() && parts.arrays.is_empty() && self.is_unbounded(&parts)?)
     }
 
-    fn warning(&self, lint: Lint, at: At, message: &str, help: &str) -> Warning {
+    pub(super) fn warning(&self, lint: Lint, at: At, message: &str, help: &str) -> Warning {
         Warning {
             lint,
             place: self.json.place(at),

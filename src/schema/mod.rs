@@ -14,7 +14,8 @@
 //! 5. `emit`, `emit_object`, `extent`, `own`: parts to grammar nodes;
 //! 6. `satisfiable`: take out what no value satisfies.
 //!
-//! Beside this, `report` says what becomes of each keyword, and `lint` what is legal but will hurt.
+//! Beside this, `report` says what becomes of each keyword, and `lint` what is legal but will hurt,
+//! `spelling` which names say nothing.
 //!
 //! Worked example: `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"not":{"required":["b"]}}`.
 //! The base has one object shape, with `a` an integer and required. The complement of `required: [b]` has all
@@ -47,6 +48,7 @@ mod report;
 mod resolve;
 mod satisfiable;
 mod sets;
+mod spelling;
 mod text;
 mod unevaluated;
 mod uri;

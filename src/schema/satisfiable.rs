@@ -7,8 +7,10 @@
 //!
 //! Cost: passes over the nodes, last to first and back, until nothing changes; two for most schemas.
 
+use super::json::{At, Type};
+use super::keywords::Keyword;
 use super::normal::Compiler;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, quote};
 use crate::grammar::{ArraySpec, ItemClass, Node, NodeId, ObjectSpec};
 use crate::limits::Fuel;
 
@@ -211,6 +213,14 @@ impl Compiler<'_> {
                 }
             }
         }
+        if let Some(entry) = place.and_then(|at| self.required_but_forbidden(at)) {
+            let message = format!(
+                "{} is required here, but \"additionalProperties\" forbids it",
+                quote(self.json.text(entry))
+            );
+            let help = "declare it in \"properties\", or take it out of \"required\"";
+            return Error::new(Kind::Unsatisfiable, message).at(self.json.place(entry)).help(help);
+        }
         let error = Error::new(Kind::Unsatisfiable, reason);
         let error = error
             .help("look for conditions that exclude each other, or for recursion that is required");
@@ -218,6 +228,24 @@ impl Compiler<'_> {
             Some(at) => error.at(self.json.place(at)),
             None => error,
         }
+    }
+}
+
+impl Compiler<'_> {
+    /// The entry of `required` of the schema at `at` that the `additionalProperties` beside it forbids.
+    fn required_but_forbidden(&self, at: At) -> Option<At> {
+        let keywords = self.keywords(at);
+        let rest = keywords.get(Keyword::AdditionalProperties)?;
+        // A pattern may allow it.
+        if self.json.kind(rest) != Type::False || keywords.get(Keyword::PatternProperties).is_some()
+        {
+            return None;
+        }
+        let declared = keywords.get(Keyword::Properties);
+        let is_declared =
+            |name: &str| declared.is_some_and(|map| self.json.member(map, name).is_some());
+        let mut required = self.json.items(keywords.get(Keyword::Required)?);
+        required.find(|&entry| !is_declared(self.json.text(entry)))
     }
 }
 
@@ -251,4 +279,35 @@ fn keep_object(spec: &mut ObjectSpec, alive: &Alive) {
     }
     let mut kept = kept.iter();
     spec.properties.retain(|_| kept.next().copied().unwrap_or(false));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, compile};
+    use crate::error::Place;
+
+    #[track_caller]
+    fn refused_at(text: &str, expected: &str, part: &str) {
+        let error = compile(text, &Options::default()).unwrap_err();
+        let Some(Place::Pointer { pointer, .. }) = error.place() else { panic!("{error}") };
+        assert_eq!(pointer, expected, "{text}");
+        assert!(error.message().contains(part), "{error}");
+    }
+
+    #[test]
+    fn a_required_property_that_is_forbidden_is_named() {
+        let closed = r#"{"type": "object", "properties": {"a": {"type": "null"}},
+            "required": ["a", "b"], "additionalProperties": false}"#;
+        refused_at(closed, "/required/1", "\"b\" is required here");
+        let within =
+            format!(r#"{{"type": "object", "properties": {{"x": {closed}}}, "required": ["x"]}}"#);
+        refused_at(&within, "/properties/x/required/1", "\"b\" is required here");
+        // Where it is declared, the reason is another one.
+        let declared = r#"{"type": "object", "properties": {"a": {"type": "null"}, "b": false},
+            "required": ["b"], "additionalProperties": false}"#;
+        refused_at(declared, "", "no value satisfies");
+        let by_pattern = r#"{"type": "object", "patternProperties": {"^b": false}, "required": ["b"],
+            "additionalProperties": false}"#;
+        refused_at(by_pattern, "", "no value satisfies");
+    }
 }
