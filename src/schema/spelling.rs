@@ -108,6 +108,9 @@ const KNOWN: [(&str, Form); 52] = [
 /// Names near to a keyword that are annotations of OpenAPI or of generators of forms.
 const OTHERS: [&str; 3] = ["example", "defaults", "formats"];
 
+/// How keywords with a dollar begin, without which a name in front of which a sign stands is somebody's own.
+const DOLLARS: [&str; 6] = ["$ref", "$def", "$dyn", "$rec", "$sch", "$anc"];
+
 /// The newest drafts first.
 const DRAFTS: [Draft; 5] =
     [Draft::Draft202012, Draft::Draft201909, Draft::Draft7, Draft::Draft6, Draft::Draft4];
@@ -139,8 +142,7 @@ impl Compiler<'_> {
                 );
                 found.push(self.warning(Lint::OtherDraft, key, &message, &help));
             } else if let Some(meant) = meant(name, json.kind(value), dialect.draft) {
-                let message =
-                    format!("{} is no keyword, so it says nothing about the values", quote(name));
+                let message = format!("{} is no keyword and has no effect", quote(name));
                 let help = format!("did you mean {}?", quote(meant));
                 found.push(self.warning(Lint::MisspelledKeyword, key, &message, &help));
             }
@@ -174,24 +176,30 @@ impl Compiler<'_> {
 
 /// The keyword that an unknown name is likely to mean.
 fn meant(name: &str, value: Type, draft: Draft) -> Option<&'static str> {
-    if KNOWN.iter().any(|known| known.0 == name) || OTHERS.contains(&name) {
+    // Authors put a keyword out of force with a sign in front of it: `_format`, `$default`.
+    let is_put_out = !name.starts_with(|first: char| first.is_alphabetic());
+    let is_other = KNOWN.iter().any(|known| known.0 == name) || OTHERS.contains(&name);
+    if is_other || is_put_out && !DOLLARS.contains(&name.get(..4).unwrap_or("")) {
         return None;
     }
     let elsewhere =
         |known: &str| DRAFTS.iter().any(|&draft| Keyword::named(known, draft).is_some());
     let there = |known: &str| Keyword::named(known, draft).is_some() || !elsewhere(known);
-    let fitting = KNOWN.iter().filter(|known| known.1.fits(value) && there(known.0));
+    // Three letters are near to too much.
+    let fitting = KNOWN.iter().filter(|known| {
+        known.1.fits(value) && there(known.0) && (known.0.len() > 3 || known.0.eq_ignore_ascii_case(name))
+    });
     nearest(name, fitting.map(|known| known.0))
 }
 
 /// The nearest of some names, if it is so near that it must be meant: the same letters in another case, one slip in
-/// four letters or more, two in eight or more.
+/// three letters or more, two in eight or more.
 fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let near = known.filter_map(|known| {
         let slips = if known.eq_ignore_ascii_case(name) { 1 } else { slips(name, known) };
         let most = match known.len() {
-            0..4 => 0,
-            4..8 => 1,
+            0..3 => 0,
+            3..8 => 1,
             _ => 2,
         };
         (slips <= most || known.eq_ignore_ascii_case(name)).then_some((slips, known))
@@ -292,6 +300,7 @@ mod tests {
             r#"{"enum": [{"requird": 1}], "examples": [{"minLenght": 1}], "default": {"tpye": 1}}"#,
             r#"{"const": {"requird": 1}, "$defs": {"requird": true}}"#,
             r#"{"x-own": 1, "color": "red", "example": 1, "title": "", "propertyOrder": 3, "notes": "x"}"#,
+            r#"{"_format": "date", "$default": 1, "#required": ["a"], "//enum": [1], "note": {}}"#,
             // No value of the keyword that it resembles.
             r#"{"requird": "soon", "maxLenght": "x"}"#,
             r##"{"$ref": "#/$defs/a", "$defs": {"a": true}, "$comment": "", "$id": "http://a/b"}"##,
@@ -324,7 +333,7 @@ mod tests {
         let format = "unknown-format";
         check(
             r#"{"properties": {"a": {"format": "datetime"}, "b": {"type": ["string"], "format": "phone"},
-                "c": {"type": "integer", "format": "int32"}, "d": {"format": "uuid"}}}"#,
+                "c": {"type": "integer", "format": "int32"}, "d": {"format": "uuid"}, "e": {"format": "url"}}}"#,
             &[
                 (format, "/properties/a/format", (1, 33), "did you mean \"date-time\"?"),
                 (
@@ -333,6 +342,7 @@ mod tests {
                     (1, 82),
                     "say with \"pattern\" what the strings look like",
                 ),
+                (format, "/properties/e/format", (2, 103), "did you mean \"uri\"?"),
             ],
         );
         let options = Options { assert_formats: false, ..Options::default() };
