@@ -108,9 +108,6 @@ const KNOWN: [(&str, Form); 52] = [
 /// Names near to a keyword that are annotations of OpenAPI or of generators of forms.
 const OTHERS: [&str; 3] = ["example", "defaults", "formats"];
 
-/// How keywords with a dollar begin, without which a name in front of which a sign stands is somebody's own.
-const DOLLARS: [&str; 6] = ["$ref", "$def", "$dyn", "$rec", "$sch", "$anc"];
-
 /// The newest drafts first.
 const DRAFTS: [Draft; 5] =
     [Draft::Draft202012, Draft::Draft201909, Draft::Draft7, Draft::Draft6, Draft::Draft4];
@@ -176,18 +173,19 @@ impl Compiler<'_> {
 
 /// The keyword that an unknown name is likely to mean.
 fn meant(name: &str, value: Type, draft: Draft) -> Option<&'static str> {
-    // Authors put a keyword out of force with a sign in front of it: `_format`, `$default`.
-    let is_put_out = !name.starts_with(|first: char| first.is_alphabetic());
-    let is_other = KNOWN.iter().any(|known| known.0 == name) || OTHERS.contains(&name);
-    if is_other || is_put_out && !DOLLARS.contains(&name.get(..4).unwrap_or("")) {
+    if KNOWN.iter().any(|known| known.0 == name) || OTHERS.contains(&name) {
         return None;
     }
     let elsewhere =
         |known: &str| DRAFTS.iter().any(|&draft| Keyword::named(known, draft).is_some());
     let there = |known: &str| Keyword::named(known, draft).is_some() || !elsewhere(known);
-    // Three letters are near to too much.
-    let fitting = KNOWN.iter().filter(|known| {
-        known.1.fits(value) && there(known.0) && (known.0.len() > 3 || known.0.eq_ignore_ascii_case(name))
+    // Authors put a keyword out of force with a sign in front of it: `_format`, `$default`.
+    let sign = name.chars().next().filter(|first| !first.is_alphabetic());
+    let fitting = KNOWN.iter().filter(|(known, form)| {
+        let signed = sign.is_none_or(|sign| known.starts_with(sign));
+        // Three letters are near to too much.
+        let long = known.len() > 3 || known.eq_ignore_ascii_case(name);
+        form.fits(value) && there(known) && signed && long
     });
     nearest(name, fitting.map(|known| known.0))
 }
@@ -300,7 +298,7 @@ mod tests {
             r#"{"enum": [{"requird": 1}], "examples": [{"minLenght": 1}], "default": {"tpye": 1}}"#,
             r#"{"const": {"requird": 1}, "$defs": {"requird": true}}"#,
             r#"{"x-own": 1, "color": "red", "example": 1, "title": "", "propertyOrder": 3, "notes": "x"}"#,
-            r#"{"_format": "date", "$default": 1, "#required": ["a"], "//enum": [1], "note": {}}"#,
+            r##"{"_format": "date", "$default": 1, "#required": ["a"], "//enum": [1], "note": {}}"##,
             // No value of the keyword that it resembles.
             r#"{"requird": "soon", "maxLenght": "x"}"#,
             r##"{"$ref": "#/$defs/a", "$defs": {"a": true}, "$comment": "", "$id": "http://a/b"}"##,
