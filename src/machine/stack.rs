@@ -35,6 +35,9 @@ pub struct StackId(u32);
 /// Marks ids of sets with more than one node.
 const SET: u32 = 1 << 31;
 
+/// So many nodes of sets are read in one step of fuel.
+const TOPS: usize = 16;
+
 impl StackId {
     /// Nothing comes after.
     pub const BOTTOM: StackId = StackId(0);
@@ -318,6 +321,13 @@ impl Stacks {
         self.has_fuel()
     }
 
+    /// Spends what it takes to read these stacks.
+    fn spend_on(&mut self, stacks: &[StackId]) -> bool {
+        let tops: usize = stacks.iter().map(|&stack| self.len(stack)).sum();
+        self.fuel = self.fuel.saturating_sub(1 + tops / TOPS);
+        self.has_fuel()
+    }
+
     #[cfg(test)]
     pub(super) fn fuel(&self) -> usize {
         self.fuel
@@ -352,10 +362,8 @@ impl Stacks {
                     let same = |id: &&u32| self.frame(**id) == self.frame(*first);
                     let (equal, others) = rest.split_at(rest.iter().take_while(same).count());
                     // Nodes with equal frames become one.
-                    let node = equal
-                        .iter()
-                        .fold(StackId(*first), |node, &id| self.union(node, StackId(id)));
-                    nodes.push(node.0);
+                    let equal = std::iter::once(first).chain(equal);
+                    nodes.push(self.union_of(equal.map(|&id| StackId(id)).collect()).0);
                     left = others;
                 }
                 self.set(nodes)
@@ -363,12 +371,26 @@ impl Stacks {
         }
     }
 
+    /// All of `stacks` (at least one) as one, in pairs, and pairs of pairs: each is merged with few others.
+    fn union_of(&mut self, mut stacks: Vec<StackId>) -> StackId {
+        while stacks.len() > 1 {
+            stacks = stacks
+                .chunks(2)
+                .map(|pair| match *pair {
+                    [a, b] => self.union(a, b),
+                    _ => pair[0],
+                })
+                .collect();
+        }
+        stacks.first().copied().unwrap_or(StackId::BOTTOM)
+    }
+
     /// Both stacks as one: where frames are equal, what is below them is united first.
     fn union(&mut self, a: StackId, b: StackId) -> StackId {
         let mut work = vec![(a, b)];
         while let Some(&(a, b)) = work.last() {
             if self.united(a, b).is_none() {
-                if !self.spend() {
+                if !self.spend_on(&[a, b]) {
                     return a;
                 }
                 let open = work.len();
