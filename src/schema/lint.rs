@@ -53,6 +53,8 @@ pub enum Lint {
     OtherDraft,
     /// A `format` that is not known.
     UnknownFormat,
+    /// A keyword beside a `$ref` that makes it void.
+    BesideRef,
 }
 
 impl Lint {
@@ -68,6 +70,7 @@ impl Lint {
             Self::MisspelledKeyword => "misspelled-keyword",
             Self::OtherDraft => "other-draft",
             Self::UnknownFormat => "unknown-format",
+            Self::BesideRef => "beside-ref",
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Place, Result};
 pub enum Status {
     /// It is enforced exactly.
     Enforced,
-    /// It says nothing about validity.
+    /// It says nothing about validity: an annotation, or beside a `$ref` that stands alone in its draft.
     Annotation,
     /// The schema is refused because of it.
     Refused(Error),
@@ -49,19 +49,23 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
     let error = super::compile(text, options).err();
     let (json, resources) = (&compiler.json, &compiler.resources);
     let schemas = compiler.schema_places();
-    let mut found: Vec<(At, At)> = schemas.iter().flat_map(|&at| json.members(at)).collect();
+    let mut found: Vec<(At, At, bool)> = Vec::new();
+    for &at in &schemas {
+        let void = compiler.has_lone_ref(at);
+        found.extend(json.members(at).map(|(key, value)| (key, value, void)));
+    }
     found.sort_unstable();
     let mut entries = Vec::with_capacity(found.len());
     let blamed = match error.as_ref().and_then(Error::place) {
         Some(Place::Pointer { pointer, .. }) => Some(pointer.as_str()),
         _ => None,
     };
-    for (key, value) in found {
+    for (key, value, void) in found {
         let keyword = json.text(key).to_owned();
         let pointer = json.pointer(value);
         let dialect = resources.dialect(key);
         let known = Keyword::named(&keyword, dialect.draft);
-        let known = known.is_some_and(|keyword| dialect.has(keyword));
+        let known = known.is_some_and(|keyword| dialect.has(keyword) && says(keyword, void));
         let status = match &error {
             Some(error) if blamed == Some(pointer.as_str()) => Status::Refused(error.clone()),
             Some(error)
@@ -78,7 +82,18 @@ pub fn report(text: &str, options: &Options) -> Result<Report> {
     Ok(Report { draft: resources.dialect(0).draft, entries, error })
 }
 
+/// Whether a keyword says anything in a schema in which all but `$ref` is `void`.
+pub(super) fn says(keyword: Keyword, void: bool) -> bool {
+    !void || keyword == Keyword::Ref
+}
+
 impl Compiler<'_> {
+    /// Whether the schema at `at` has a `$ref` that makes all other keywords void, as it does up to draft 7.
+    pub(super) fn has_lone_ref(&self, at: At) -> bool {
+        let alone = self.resources.dialect(at).draft.ref_alone();
+        alone && self.json.member(at, "$ref").is_some()
+    }
+
     /// The schemas of the text that are objects, wherever they stand.
     pub fn schema_places(&self) -> Vec<At> {
         let json = &self.json;
@@ -156,6 +171,25 @@ mod tests {
         assert_eq!(status("/unevaluatedItems"), Some(Status::Annotation));
         assert_eq!(status("/format"), Some(Status::Annotation));
         assert_eq!(status("/properties/title"), None);
+    }
+
+    #[test]
+    fn beside_a_lone_reference_nothing_is_enforced() {
+        let text = |draft: &str| {
+            format!(
+                r##"{{"$schema": "{draft}", "$ref": "#/definitions/a", "maxLength": 3, "definitions": {{"a": {{}}}}}}"##
+            )
+        };
+        for (draft, status) in [
+            ("http://json-schema.org/draft-07/schema#", Status::Annotation),
+            ("https://json-schema.org/draft/2020-12/schema", Status::Enforced),
+        ] {
+            let report = report(&text(draft), &Options::default()).unwrap();
+            let of = |pointer: &str| {
+                report.entries.iter().find(|entry| entry.pointer == pointer).unwrap().status.clone()
+            };
+            assert_eq!((of("/$ref"), of("/maxLength")), (Status::Enforced, status));
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Names in a schema that say nothing where they stand: misspelled keywords, keywords of another draft, formats
-//! that nobody knows.
+//! that nobody knows, and what is void beside a `$ref`.
 //!
 //! Unknown keywords are annotations, as the standard says, so `{"requird": ["a"]}` requires nothing and is legal. An
 //! unknown name that is one or two slips away from a keyword of the draft is told, unless its value cannot be one of
@@ -15,6 +15,7 @@ use super::json::{At, Type};
 use super::keywords::Keyword;
 use super::lint::{Lint, Warning};
 use super::normal::Compiler;
+use super::report::says;
 use crate::error::quote;
 use crate::regex::Format;
 
@@ -117,11 +118,17 @@ impl Compiler<'_> {
     pub(super) fn lint_spelling(&self, at: At, found: &mut Vec<Warning>) {
         let json = &self.json;
         let dialect = self.resources.dialect(at);
-        let alone = dialect.draft.ref_alone() && json.member(at, "$ref").is_some();
+        let void = self.has_lone_ref(at);
         for (key, value) in json.members(at) {
             let name = json.text(key);
             if let Some(keyword) = Keyword::named(name, dialect.draft) {
-                if keyword == Keyword::Format && dialect.has(keyword) && !alone {
+                if !says(keyword, void) {
+                    let draft = draft_name(dialect.draft);
+                    let message =
+                        format!("{} says nothing beside \"$ref\" in {draft}", quote(name));
+                    let help = "put both into \"allOf\", or name draft 2020-12 with \"$schema\"";
+                    found.push(self.warning(Lint::BesideRef, key, &message, help));
+                } else if keyword == Keyword::Format && dialect.has(keyword) {
                     self.lint_format(at, value, found);
                 }
             } else if let Some(draft) =
@@ -256,7 +263,10 @@ mod tests {
             .filter(|warning| {
                 matches!(
                     warning.lint,
-                    Lint::MisspelledKeyword | Lint::OtherDraft | Lint::UnknownFormat
+                    Lint::MisspelledKeyword
+                        | Lint::OtherDraft
+                        | Lint::UnknownFormat
+                        | Lint::BesideRef
                 )
             })
             .map(|warning| match &warning.place {
@@ -324,6 +334,15 @@ mod tests {
         let help =
             "say it in the keywords of draft 2020-12, or name draft 2019-09 with \"$schema\"";
         check(new, &[("other-draft", "/$recursiveRef", (1, 2), help)]);
+    }
+
+    #[test]
+    fn keywords_beside_a_lone_reference_are_told() {
+        let text = r##"{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": true},
+            "items": {"$ref": "#/definitions/a", "title": "t", "maxLength": 3}}"##;
+        let help = "put both into \"allOf\", or name draft 2020-12 with \"$schema\"";
+        check(text, &[("beside-ref", "/items/maxLength", (2, 64), help)]);
+        check(&text.replace("http://json-schema.org/draft-07/schema#", ""), &[]);
     }
 
     #[test]
