@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Budgets for compiling and running. The defaults refuse none of some 8,000 real schemas.
+/// Budgets for compiling and running. The defaults refuse 10 of 7,978 real schemas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a schema, grammar or regex text.

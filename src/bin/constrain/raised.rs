@@ -27,77 +27,30 @@ fn defaults() -> Limits {
 /// Any number that the machine can count to.
 const ANY: u64 = 1 << 40;
 
+/// The row of a field. Numbers beyond `most`, and so beyond the type of the field, are refused before they are set.
+macro_rules! row {
+    ($field:ident, $most:expr, $what:expr) => {
+        Row {
+            name: stringify!($field),
+            what: $what,
+            most: $most,
+            get: |limits| limits.$field as u64,
+            set: |limits, n| limits.$field = n as _,
+        }
+    };
+}
+
 const ROWS: [Row; 10] = [
-    Row {
-        name: "input_bytes",
-        what: "bytes of a schema or a grammar",
-        most: ANY,
-        get: |limits| limits.input_bytes as u64,
-        set: |limits, n| limits.input_bytes = n as usize,
-    },
-    Row {
-        name: "properties",
-        what: "properties of all objects together",
-        most: ANY,
-        get: |limits| limits.properties as u64,
-        set: |limits, n| limits.properties = n as usize,
-    },
-    Row {
-        name: "enum_entries",
-        what: "entries of all enums together",
-        most: ANY,
-        get: |limits| limits.enum_entries as u64,
-        set: |limits, n| limits.enum_entries = n as usize,
-    },
-    Row {
-        name: "pattern_bytes",
-        what: "bytes of a pattern",
-        most: ANY,
-        get: |limits| limits.pattern_bytes as u64,
-        set: |limits, n| limits.pattern_bytes = n as usize,
-    },
-    Row {
-        name: "nodes",
-        what: "nodes of the grammar",
-        most: ANY,
-        get: |limits| limits.nodes as u64,
-        set: |limits, n| limits.nodes = n as usize,
-    },
-    Row {
-        name: "expressions",
-        what: "expressions of the grammar",
-        most: ANY,
-        get: |limits| limits.expressions as u64,
-        set: |limits, n| limits.expressions = n as usize,
-    },
-    Row {
-        name: "fuel",
-        what: "units of work, of about 50 ns each",
-        most: ANY,
-        get: |limits| limits.fuel,
-        set: |limits, n| limits.fuel = n,
-    },
-    Row {
-        name: "output_depth",
-        what: "nesting of the output",
-        most: DEPTH as u64,
-        get: |limits| limits.output_depth.into(),
-        set: |limits, n| limits.output_depth = n as u8,
-    },
-    Row {
-        name: "number_digits",
-        what: "digits of a number of the output",
-        most: 1000,
-        get: |limits| limits.number_digits.into(),
-        set: |limits, n| limits.number_digits = n as u32,
-    },
-    Row {
-        name: "document_bytes",
-        what: "bytes of a document that values are pieces of",
-        most: 1 << 30,
-        get: |limits| limits.document_bytes as u64,
-        set: |limits, n| limits.document_bytes = n as usize,
-    },
+    row!(input_bytes, ANY, "bytes of a schema or a grammar"),
+    row!(properties, ANY, "properties of all objects together"),
+    row!(enum_entries, ANY, "entries of all enums together"),
+    row!(pattern_bytes, ANY, "bytes of a pattern"),
+    row!(nodes, ANY, "nodes of the grammar"),
+    row!(expressions, ANY, "expressions of the grammar"),
+    row!(fuel, ANY, "units of work, of about 50 ns each"),
+    row!(output_depth, DEPTH as u64, "nesting of the output"),
+    row!(number_digits, 1000, "digits of a number of the output"),
+    row!(document_bytes, 1 << 30, "bytes of a document that values are pieces of"),
 ];
 
 /// A limit that was set: the place of its row, and the number.
